@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+include_guard(GLOBAL)
+
+set(HEADWISE_SANITIZE "" CACHE STRING "Sanitizers for our own programs: address;undefined | thread | memory")
+
+add_library(headwise_sanitizers INTERFACE)
+if(HEADWISE_SANITIZE)
+    foreach(sanitizer IN LISTS HEADWISE_SANITIZE)
+        if(NOT sanitizer MATCHES "^(address|undefined|thread|memory)$")
+            message(FATAL_ERROR "HEADWISE_SANITIZE: ${sanitizer} is none of address, undefined, thread, memory")
+        endif()
+    endforeach()
+    list(JOIN HEADWISE_SANITIZE "," headwise_sanitize_list)
+    target_compile_options(
+        headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list} -fno-sanitize-recover=all
+                                      -fno-omit-frame-pointer -g1)
+    target_link_options(headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list})
+endif()
