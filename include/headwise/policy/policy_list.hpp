@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// policy_list<P...>: the closed set of policy types that one cache chooses from, per head. The
+// cache visits the variant once per head and call, never per token.
+#pragma once
+
+#include <variant>
+
+#include "headwise/policy/concepts.hpp"
+#include "headwise/policy/global.hpp"
+#include "headwise/policy/local_window.hpp"
+#include "headwise/policy/special_tokens.hpp"
+#include "headwise/policy/union_of.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+template <retention_policy... Ps>
+struct policy_list {
+  using variant = std::variant<Ps...>;
+};
+
+using builtin_policies =
+    policy_list<global, local_window, special_tokens, union_of<special_tokens, local_window>>;
+
+template <class Variant>
+[[nodiscard]] lifetime_set lifetimes_of(const Variant& policy) noexcept {
+  return std::visit([](const auto& p) { return p.lifetimes(); }, policy);
+}
+template <class Variant>
+[[nodiscard]] token_count lifetime_of(const Variant& policy, const token& t) noexcept {
+  return std::visit([&](const auto& p) { return p.lifetime(t); }, policy);
+}
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// policy_spec: a policy as plain data, which is what a blueprint holds, and the way between it and
+// the policy types. This is the one file that looks at a policy's kind by name.
+//
+// A policy type of your own joins a blueprint when it has
+//   static constexpr std::string_view kind;   static P from_spec(const policy_spec&);
+//   policy_spec to_spec() const;
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "headwise/policy/policy_list.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+struct policy_spec {
+  std::string kind;
+  std::map<std::string, std::int64_t, std::less<>>
+      params;                      // local_window: window; special: classes
+  std::vector<std::int32_t> ids;   // special_tokens only
+  std::vector<policy_spec> parts;  // union only
+  friend bool operator==(const policy_spec&, const policy_spec&) = default;
+};
+
+namespace detail {
+
+template <class T>
+struct is_union : std::false_type {};
+template <class... Ps>
+struct is_union<union_of<Ps...>> : std::true_type {};
+
+[[nodiscard]] inline std::int64_t spec_param(const policy_spec& spec, std::string_view name,
+                                             std::int64_t low, std::int64_t high,
+                                             const std::string& place) {
+  const auto found = spec.params.find(name);
+  if (found == spec.params.end())
+    raise(error_code::missing, place + "/" + std::string(name), "nothing",
+          "a number in a policy of kind '" + spec.kind + "'");
+  if (found->second < low || found->second > high)
+    raise(error_code::out_of_range, place + "/" + std::string(name), std::to_string(found->second),
+          "a number from " + std::to_string(low) + " to " + std::to_string(high));
+  return found->second;
+}
+
+// The kinds and numbers that a spec of a built-in kind may carry, checked once and for all kinds.
+inline void check_spec_members(const policy_spec& spec, std::string_view param, bool ids,
+                               bool parts, const std::string& place) {
+  for (const auto& [name, value] : spec.params)
+    if (name != param)
+      raise(error_code::malformed, place + "/" + name, std::to_string(value),
+            "no such parameter in a policy of kind '" + spec.kind + "'");
+  if (!ids && !spec.ids.empty())
+    raise(error_code::malformed, place + "/ids", std::to_string(spec.ids.size()) + " ids",
+          "no ids in a policy of kind '" + spec.kind + "'");
+  if (!parts && !spec.parts.empty())
+    raise(error_code::malformed, place + "/parts", std::to_string(spec.parts.size()) + " parts",
+          "no parts in a policy of kind '" + spec.kind + "'");
+}
+
+template <class P>
+[[nodiscard]] P policy_from_spec(const policy_spec& spec, const std::string& place) {
+  if constexpr (std::same_as<P, global>) {
+    check_spec_members(spec, "", false, false, place);
+    return {};
+  } else if constexpr (std::same_as<P, local_window>) {
+    check_spec_members(spec, "window", false, false, place);
+    return local_window(static_cast<token_count>(spec_param(spec, "window", 1, forever, place)));
+  } else if constexpr (std::same_as<P, special_tokens>) {
+    check_spec_members(spec, "classes", true, false, place);
+    const std::int64_t classes =
+        spec.params.contains("classes")
+            ? spec_param(spec, "classes", 0, std::numeric_limits<std::uint32_t>::max(), place)
+            : 0;
+    return special_tokens(static_cast<token_classes>(classes), spec.ids);
+  } else {
+    return P::from_spec(spec);
+  }
+}
+
+// Fills the parts of a union, in its type's order, from normalized parts in any order.
+template <class... Ps>
+[[nodiscard]] std::optional<union_of<Ps...>> union_from_parts(const std::vector<policy_spec>& parts,
+                                                              const std::string& place,
+                                                              std::type_identity<union_of<Ps...>>) {
+  const auto count = [&](std::string_view kind) {
+    return std::count_if(parts.begin(), parts.end(), [&](const auto& p) { return p.kind == kind; });
+  };
+  if (parts.size() != sizeof...(Ps) || !((count(Ps::kind) == 1) && ...)) return std::nullopt;
+  const auto part = [&]<class P>(std::type_identity<P>) {
+    const auto found =
+        std::find_if(parts.begin(), parts.end(), [](const auto& p) { return p.kind == P::kind; });
+    return policy_from_spec<P>(*found, place + "/parts/" + std::to_string(found - parts.begin()));
+  };
+  return union_of<Ps...>(part(std::type_identity<Ps>{})...);
+}
+
+template <class P>
+[[nodiscard]] std::optional<P> try_policy(const policy_spec& spec, const std::string& place) {
+  if (spec.kind != P::kind) return std::nullopt;
+  if constexpr (is_union<P>::value)
+    return union_from_parts(spec.parts, place, std::type_identity<P>{});
+  else
+    return policy_from_spec<P>(spec, place);
+}
+
+}  // namespace detail
+
+template <retention_policy P>
+[[nodiscard]] policy_spec make_spec(const P& policy) {
+  if constexpr (std::same_as<P, global>) {
+    return {std::string(P::kind), {}, {}, {}};
+  } else if constexpr (std::same_as<P, local_window>) {
+    return {std::string(P::kind), {{"window", policy.window()}}, {}, {}};
+  } else if constexpr (std::same_as<P, special_tokens>) {
+    return {std::string(P::kind),
+            {{"classes", static_cast<std::int64_t>(policy.classes())}},
+            {policy.ids().begin(), policy.ids().end()},
+            {}};
+  } else if constexpr (detail::is_union<P>::value) {
+    policy_spec spec{std::string(P::kind), {}, {}, {}};
+    std::apply([&](const auto&... parts) { (spec.parts.push_back(make_spec(parts)), ...); },
+               policy.parts());
+    return spec;
+  } else {
+    return policy.to_spec();
+  }
+}
+
+// The same policy in its smallest form: unions flat, windows and special sets merged, global alone.
+// A union of one part is that part. Throws as make_policy does.
+[[nodiscard]] inline policy_spec normalized(const policy_spec& spec,
+                                            const std::string& place = "policy") {
+  if (spec.kind != "union") return spec;
+  detail::check_spec_members(spec, "", false, true, place);
+  if (spec.parts.empty())
+    raise(error_code::missing, place + "/parts", "none", "at least one part in a union");
+  policy_spec flat{"union", {}, {}, {}};
+  const auto add = [&](policy_spec part) {
+    const auto same = std::find_if(flat.parts.begin(), flat.parts.end(),
+                                   [&](const auto& p) { return p.kind == part.kind; });
+    if (same == flat.parts.end() ||
+        (part.kind != "local_window" && part.kind != "special_tokens")) {
+      if (same == flat.parts.end() || *same != part) flat.parts.push_back(std::move(part));
+    } else if (part.kind == "local_window") {
+      same->params["window"] = std::max(detail::spec_param(*same, "window", 1, forever, place),
+                                        detail::spec_param(part, "window", 1, forever, place));
+    } else {
+      same->params["classes"] |= part.params["classes"];
+      same->ids.insert(same->ids.end(), part.ids.begin(), part.ids.end());
+    }
+  };
+  for (std::size_t i = 0; i < spec.parts.size(); ++i) {
+    policy_spec part = normalized(spec.parts[i], place + "/parts/" + std::to_string(i));
+    if (part.kind == "global") return part;
+    if (part.kind != "union")
+      add(std::move(part));
+    else
+      for (policy_spec& inner : part.parts) add(std::move(inner));
+  }
+  return flat.parts.size() == 1 ? flat.parts.front() : flat;
+}
+
+namespace detail {
+
+template <class... Ps>
+[[nodiscard]] std::variant<Ps...> variant_from_spec(const policy_spec& spec,
+                                                    const std::string& place,
+                                                    std::type_identity<std::variant<Ps...>>) {
+  std::optional<std::variant<Ps...>> result;
+  const auto attempt = [&]<class P>(std::type_identity<P>) {
+    if (result) return;
+    if (auto policy = try_policy<P>(spec, place)) result.emplace(std::move(*policy));
+  };
+  (attempt(std::type_identity<Ps>{}), ...);
+  if (!result) {
+    std::string known;
+    ((known += (known.empty() ? "'" : ", '") + std::string(Ps::kind) + "'"), ...);
+    raise(error_code::unsupported, place + "/kind", "'" + spec.kind + "'",
+          "a policy that this cache's policy_list holds: " + known);
+  }
+  return *std::move(result);
+}
+
+}  // namespace detail
+
+// The policy that a spec describes, out of the types of a policy_list. Throws error naming the
+// place (a JSON pointer) on an unknown kind, a parameter out of range or one that is not the
+// kind's.
+template <class Policies = builtin_policies>
+[[nodiscard]] typename Policies::variant make_policy(const policy_spec& spec,
+                                                     const std::string& place = "policy") {
+  return detail::variant_from_spec(normalized(spec, place), place,
+                                   std::type_identity<typename Policies::variant>{});
+}
+
+template <class... Ps>
+[[nodiscard]] policy_spec make_spec(const std::variant<Ps...>& policy) {
+  return std::visit([](const auto& p) { return make_spec(p); }, policy);
+}
+
+HEADWISE_NAMESPACE_END
