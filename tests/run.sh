@@ -1,8 +1,35 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the tests.
+# Installs what is missing, builds the tests three times (Release, address + undefined behaviour
+# sanitizers, thread sanitizer) and runs all of them in one ctest, whose summary ends the output.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-cmake -S . -B build/tests -G Ninja
-cmake --build build/tests
-ctest --test-dir build/tests --output-on-failure
+
+bash cmake/install_missing.sh cmake=cmake ninja-build=ninja g++=g++ libgtest-dev=/usr/include/gtest/gtest.h \
+    libbenchmark-dev=/usr/include/benchmark/benchmark.h libcli11-dev=/usr/include/CLI/CLI.hpp \
+    libeigen3-dev=/usr/include/eigen3/Eigen/Core nlohmann-json3-dev=/usr/include/nlohmann/json.hpp
+
+jobs=$(nproc)
+launcher=()
+if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+fi
+
+# build NAME CMAKE_ARGUMENT...: configures and builds everything in build/NAME.
+build() {
+    local name=$1
+    shift
+    echo "headwise: building build/$name"
+    cmake -S . -B "build/$name" -G Ninja --log-level=WARNING "${launcher[@]}" "$@"
+    cmake --build "build/$name" --parallel "$jobs"
+}
+
+build tests -C cmake/presets/release.cmake
+build tests-asan -C cmake/presets/asan.cmake -DHEADWISE_BUILD_EXAMPLES=OFF -DHEADWISE_BUILD_BENCHMARKS=OFF \
+    "-DHEADWISE_TEST_GROUPS=unit;property;cases;fuzz;threads"
+build tests-tsan -C cmake/presets/tsan.cmake -DHEADWISE_BUILD_EXAMPLES=OFF -DHEADWISE_BUILD_BENCHMARKS=OFF \
+    -DHEADWISE_TEST_GROUPS=threads
+
+# One summary for the three.
+echo 'subdirs(tests tests-asan tests-tsan)' >build/CTestTestfile.cmake
+exec ctest --test-dir build --output-on-failure --parallel "$jobs"
