@@ -4,6 +4,10 @@
 // different ones do not link to each other's symbols by accident.
 #pragma once
 
+#if __cplusplus < 202002L && (!defined(_MSVC_LANG) || _MSVC_LANG < 202002L)
+#error "headwise needs C++20 or newer"
+#endif
+
 #define HEADWISE_VERSION_MAJOR 0
 #define HEADWISE_VERSION_MINOR 1
 #define HEADWISE_VERSION_PATCH 0
