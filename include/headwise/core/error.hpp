@@ -98,4 +98,25 @@ class error : public std::runtime_error {
   raise(error(code, std::move(place), std::move(got), std::move(expected)));
 }
 
+namespace detail {
+
+// Runs fn; false where the memory resource refused and fn had no effect. Without exceptions a
+// resource cannot refuse, only stop the program.
+template <class Fn>
+[[nodiscard]] bool memory_suffices(Fn&& fn) noexcept {
+#if HEADWISE_HAS_EXCEPTIONS
+  try {
+    fn();
+    return true;
+  } catch (...) {
+    return false;
+  }
+#else
+  fn();
+  return true;
+#endif
+}
+
+}  // namespace detail
+
 HEADWISE_NAMESPACE_END

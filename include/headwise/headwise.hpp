@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise: adaptive, per-attention-head KV-cache policies. This is the door: everything that needs
+// the standard library alone. Profiling (Eigen) and files (nlohmann/json) have headers of their
+// own: headwise/profile/profiler.hpp, headwise/io/blueprint_json.hpp, headwise/io/map_archive.hpp.
+// Where to start reading: headwise/policy/concepts.hpp.
+#pragma once
+
+#include "headwise/attend/attend.hpp"
+#include "headwise/blueprint/blueprint.hpp"
+#include "headwise/codec/bf16.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/codec/f32.hpp"
+#include "headwise/manager/cache_manager.hpp"

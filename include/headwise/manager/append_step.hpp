@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// append_step: one transaction of a sequence. For every head: write its rows, then read head() and
+// attend; commit when all heads are written. A step that is destroyed uncommitted is cancelled, and
+// then every head is bitwise as it was.
+//
+// Between try_append and commit any threads may write and attend different heads.
+#pragma once
+
+#include <cstring>
+#include <utility>
+
+#include "headwise/core/rows.hpp"
+#include "headwise/manager/head_view.hpp"
+#include "headwise/manager/sequence_state.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+template <class Policies, row_codec Key, row_codec Value>
+class append_step {
+ public:
+  explicit append_step(detail::sequence_state<Policies>& state) noexcept : state_(&state) {}
+  append_step(append_step&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  append_step& operator=(append_step&& other) noexcept {
+    if (this != &other) {
+      cancel();
+      state_ = std::exchange(other.state_, nullptr);
+    }
+    return *this;
+  }
+  ~append_step() { cancel(); }
+
+  // The tokens of the step, [n].
+  [[nodiscard]] std::span<const token> tokens() const noexcept { return state_->step_tokens(); }
+
+  // keys, values: [n, head_dim], one row for each token of the step, keys as the kernel shall read
+  // them (rotation is the engine's). Once for each head. O(n * head_dim).
+  void write(head_id head, rows<const float> keys, rows<const float> values) noexcept {
+    HEADWISE_EXPECTS(keys.count == tokens().size() && values.count == tokens().size(),
+                     "write needs one key and one value row for each token of the step");
+    HEADWISE_EXPECTS(keys.width == state_->shape().head_dim && values.width == keys.width,
+                     "the rows of write are not head_dim wide");
+    state_->write(state_->index(head), [&](std::size_t i, const auto& slot) {
+      Key::encode(keys[i], slot.key);
+      Value::encode(values[i], slot.value);
+    });
+  }
+  // keys: [n * Key::row_bytes(head_dim)], values likewise: rows that are encoded already.
+  void write_encoded(head_id head, std::span<const std::byte> keys,
+                     std::span<const std::byte> values) noexcept {
+    const std::size_t key_bytes = state_->layout().key_bytes;
+    const std::size_t value_bytes = state_->layout().value_bytes;
+    HEADWISE_EXPECTS(keys.size() == tokens().size() * key_bytes &&
+                         values.size() == tokens().size() * value_bytes,
+                     "write_encoded needs one row of the codec's size for each token of the step");
+    state_->write(state_->index(head), [&](std::size_t i, const auto& slot) {
+      std::memcpy(slot.key, keys.data() + i * key_bytes, key_bytes);
+      std::memcpy(slot.value, values.data() + i * value_bytes, value_bytes);
+    });
+  }
+
+  // What the step's queries see, the step's own rows included once they are written.
+  [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
+    return {state_->streams(state_->index(id)), state_->layout(), state_->shape().head_dim,
+            state_->first_query()};
+  }
+
+  // Keeps the step. Every head must have been written. O(heads), plus the rows that leave.
+  void commit() && noexcept { std::exchange(state_, nullptr)->commit(); }
+
+ private:
+  void cancel() noexcept {
+    if (state_ != nullptr) std::exchange(state_, nullptr)->cancel();
+  }
+
+  detail::sequence_state<Policies>* state_;
+};
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cache_manager: the pages and the plan of one model; it opens sequences.
+//
+//   cache_manager<> cache(load_blueprint("model.blueprint.json"), {.rollback_horizon = 8});
+//   auto text = cache.open();
+//   auto step = text.try_append(tokens);           // nullopt: no memory, nothing changed
+//   for each head: step->write(head, keys, values); attend(step->head(head), query, ...);
+//   std::move(*step).commit();
+//
+// Rows are kept per KV head and per its policy (FastGen, arXiv:2310.01801), once for the group of
+// query heads that reads them. One owner thread for open, append, commit, rollback, fork and close.
+#pragma once
+
+#include <vector>
+
+#include "headwise/blueprint/blueprint.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/manager/sequence.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+template <class Policies = builtin_policies, row_codec Key = f16, row_codec Value = Key>
+class cache_manager {
+ public:
+  using policy = typename Policies::variant;
+  using sequence_type = sequence<Policies, Key, Value>;
+  using step_type = append_step<Policies, Key, Value>;
+  using view_type = head_view<Key, Value>;
+
+  // Throws error where the blueprint names a policy that Policies does not hold.
+  cache_manager(const blueprint& plan, const cache_config& config)
+      : cache_manager(plan.shape, make_plan(plan), config) {}
+  // per_head: [layers * kv_heads], layer-major. Throws error on a shape or a config that cannot be.
+  cache_manager(model_shape shape, std::vector<policy> per_head, const cache_config& config)
+      : shape_(checked(shape, config)),
+        horizon_(config.rollback_horizon),
+        plan_(std::move(per_head)),
+        memory_(config.memory),
+        pool_(
+            {config.page_tokens, Key::row_bytes(shape.head_dim), Value::row_bytes(shape.head_dim)},
+            config.pages, config.reserved_pages, &memory_) {
+    check_plan(plan_);
+  }
+  cache_manager(const cache_manager&) = delete;
+  cache_manager& operator=(const cache_manager&) = delete;
+  ~cache_manager() {
+    HEADWISE_EXPECTS(sequences_ == 0, "a cache_manager destroyed before its sequences");
+  }
+
+  // An empty sequence with this manager's plan. Throws std::bad_alloc where memory refuses.
+  [[nodiscard]] sequence_type open() { return open_with(plan_); }
+  // The same with a plan of its own, [layers * kv_heads]: per-prompt profiling, beams of two minds.
+  [[nodiscard]] sequence_type open(const std::vector<policy>& per_head) {
+    check_plan(per_head);
+    return open_with(per_head);
+  }
+
+  [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] std::span<const policy> plan() const noexcept { return plan_; }
+  [[nodiscard]] manager_stats stats() const noexcept {
+    return {memory_.held_bytes(), pool_.idle_bytes(),          pool_.pages_in_use(),
+            pool_.available(),    pool_.layout().page_bytes(), sequences_};
+  }
+
+ private:
+  [[nodiscard]] static std::vector<policy> make_plan(const blueprint& plan) {
+    std::vector<policy> per_head;
+    per_head.reserve(plan.heads.size());
+    for (std::size_t i = 0; i < plan.heads.size(); ++i)
+      per_head.push_back(
+          make_policy<Policies>(plan.heads[i].policy, "blueprint head " + std::to_string(i)));
+    return per_head;
+  }
+  [[nodiscard]] static const model_shape& checked(const model_shape& shape,
+                                                  const cache_config& config) {
+    validate(shape);
+    if (config.page_tokens == 0)
+      raise(error_code::invalid_argument, "cache_config.page_tokens", "0", "at least 1");
+    if (config.reserved_pages > config.pages)
+      raise(error_code::invalid_argument, "cache_config.reserved_pages",
+            std::to_string(config.reserved_pages),
+            "at most cache_config.pages = " + std::to_string(config.pages));
+    if (config.memory == nullptr)
+      raise(error_code::invalid_argument, "cache_config.memory", "null", "a memory resource");
+    return shape;
+  }
+  void check_plan(const std::vector<policy>& per_head) const {
+    if (per_head.size() == shape_.heads()) return;
+    const std::size_t layer = per_head.size() / shape_.kv_heads;
+    raise(error_code::shape_mismatch, "per_head plan",
+          std::to_string(per_head.size()) + " policies" +
+              (layer < shape_.layers ? " (layer " + std::to_string(layer) + " lacks some)" : ""),
+          std::to_string(shape_.layers) + " layers x " + std::to_string(shape_.kv_heads) +
+              " KV heads = " + std::to_string(shape_.heads()));
+  }
+  [[nodiscard]] sequence_type open_with(const std::vector<policy>& per_head) {
+    return sequence_type(detail::make_state<Policies>(
+        &memory_, &sequences_, shape_, std::span<const policy>(per_head), horizon_, pool_));
+  }
+
+  model_shape shape_;
+  token_count horizon_;
+  std::vector<policy> plan_;
+  detail::counting_resource memory_;
+  detail::page_pool pool_;
+  std::size_t sequences_ = 0;
+};
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sequence: the cached tokens of one text. Move-only; must be closed (destroyed) before its
+// manager. One owner thread; const calls may run on any threads while none writes.
+#pragma once
+
+#include <memory>
+
+#include "headwise/manager/append_step.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+// Frees a state with the memory resource that it came from.
+template <class Policies>
+class state_deleter {
+ public:
+  explicit state_deleter(std::pmr::memory_resource* memory = nullptr,
+                         std::size_t* sequences = nullptr) noexcept
+      : memory_(memory), sequences_(sequences) {}
+  void operator()(sequence_state<Policies>* state) const noexcept {
+    std::pmr::polymorphic_allocator<>(memory_).delete_object(state);
+    --*sequences_;
+  }
+  [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return memory_; }
+  [[nodiscard]] std::size_t* sequences() const noexcept { return sequences_; }
+
+ private:
+  std::pmr::memory_resource* memory_;
+  std::size_t* sequences_;  // open sequences of the manager
+};
+
+template <class Policies>
+using state_ptr = std::unique_ptr<sequence_state<Policies>, state_deleter<Policies>>;
+
+// Throws what the memory resource throws.
+template <class Policies, class... Args>
+[[nodiscard]] state_ptr<Policies> make_state(std::pmr::memory_resource* memory,
+                                             std::size_t* sequences, Args&&... args) {
+  std::pmr::polymorphic_allocator<> allocator(memory);
+  auto* const state =
+      allocator.new_object<sequence_state<Policies>>(std::forward<Args>(args)..., memory);
+  ++*sequences;
+  return state_ptr<Policies>(state, state_deleter<Policies>(memory, sequences));
+}
+
+}  // namespace detail
+
+template <class Policies, row_codec Key, row_codec Value>
+class sequence {
+ public:
+  using policy = typename Policies::variant;
+  using step = append_step<Policies, Key, Value>;
+
+  explicit sequence(detail::state_ptr<Policies> state) noexcept : state_(std::move(state)) {}
+
+  // Opens a step for tokens at the positions length() .. length() + n. nullopt where the pages or
+  // the memory do not suffice or the sequence would pass max_length; then nothing changed. No step
+  // may be open. n = 0 is a step without rows. The tokens are copied. O(heads * n).
+  [[nodiscard]] std::optional<step> try_append(
+      std::span<const token> tokens, attend_scope scope = attend_scope::every_query) noexcept {
+    if (!state_->try_begin(tokens, scope)) return std::nullopt;
+    return std::optional<step>(std::in_place, *state_);
+  }
+  // The pages that this step would take from the manager's pool. O(heads * n).
+  [[nodiscard]] std::size_t pages_needed(
+      std::span<const token> tokens,
+      attend_scope scope = attend_scope::every_query) const noexcept {
+    return state_->pages_needed(tokens, scope);
+  }
+
+  // Takes back the last n tokens: exact, or false and unchanged. Always succeeds up to the
+  // rollback_horizon, and beyond it while nothing that the next query sees has been freed.
+  // False also where n > length(). O(heads + rows dropped).
+  [[nodiscard]] bool try_rollback(token_count n) noexcept {
+    return n <= length() && state_->try_truncate(length() - n);
+  }
+  // Why try_rollback(n) says no for n <= length(); nullopt where it would succeed.
+  [[nodiscard]] std::optional<rollback_refusal> rollback_blocker(token_count n) const noexcept {
+    HEADWISE_EXPECTS(n <= length(), "a rollback of more tokens than the sequence has");
+    return state_->rollback_blocker(length() - n);
+  }
+
+  // A second sequence with the same tokens; pages are shared until one side writes into them.
+  // No step may be open. Throws std::bad_alloc where the memory resource refuses. O(pages).
+  [[nodiscard]] sequence fork() const {
+    const auto& deleter = state_.get_deleter();
+    return sequence(detail::make_state<Policies>(deleter.memory(), deleter.sequences(),
+                                                 std::as_const(*state_)));
+  }
+
+  // What the newest query sees, and as far back as head_view::first_query says.
+  [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
+    return {state_->streams(state_->index(id)), state_->layout(), state_->shape().head_dim,
+            state_->first_query()};
+  }
+  [[nodiscard]] token_count length() const noexcept { return state_->length(); }
+  // [layers * kv_heads], layer-major.
+  [[nodiscard]] std::span<const policy> plan() const noexcept { return state_->plan(); }
+  [[nodiscard]] cache_stats stats() const noexcept { return state_->stats(); }
+
+ private:
+  detail::state_ptr<Policies> state_;
+};
+
+HEADWISE_NAMESPACE_END

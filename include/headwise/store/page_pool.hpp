@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Pages: a fixed number of row slots each, handed out and taken back by one pool for all heads and
+// sequences of a manager. A page may be shared by forks; shared pages are never written.
+//
+//   page = [references | positions [page_tokens] | keys [page_tokens, key_bytes] | values [...]]
+//
+// A sequence holds a page by a link of its own, so forks that share a page may each keep another
+// range of its rows. O(1) a call. One owner thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <memory_resource>
+#include <new>
+
+#include "headwise/core/types.hpp"
+#include "headwise/store/block_pool.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+// Byte offsets inside a page. Keys and values start on cache lines.
+struct page_layout {
+  static constexpr std::size_t alignment = 64;
+
+  std::uint32_t page_tokens = 0;  // row slots
+  std::size_t key_bytes = 0;      // one encoded key row
+  std::size_t value_bytes = 0;    // one encoded value row
+
+  [[nodiscard]] constexpr std::size_t positions_at() const noexcept { return sizeof(position); }
+  [[nodiscard]] constexpr std::size_t keys_at() const noexcept {
+    return detail::round_up(positions_at() + page_tokens * sizeof(position), alignment);
+  }
+  [[nodiscard]] constexpr std::size_t values_at() const noexcept {
+    return detail::round_up(keys_at() + page_tokens * key_bytes, alignment);
+  }
+  [[nodiscard]] constexpr std::size_t page_bytes() const noexcept {
+    return detail::round_up(values_at() + page_tokens * value_bytes, alignment);
+  }
+  [[nodiscard]] constexpr std::size_t row_bytes() const noexcept { return key_bytes + value_bytes; }
+};
+
+namespace detail {
+
+struct page {
+  std::uint32_t references;
+
+  [[nodiscard]] std::byte* bytes() noexcept { return reinterpret_cast<std::byte*>(this); }
+  [[nodiscard]] position* positions(const page_layout& layout) noexcept {
+    return reinterpret_cast<position*>(bytes() + layout.positions_at());
+  }
+  [[nodiscard]] std::byte* key(const page_layout& layout, std::size_t slot) noexcept {
+    return bytes() + layout.keys_at() + slot * layout.key_bytes;
+  }
+  [[nodiscard]] std::byte* value(const page_layout& layout, std::size_t slot) noexcept {
+    return bytes() + layout.values_at() + slot * layout.value_bytes;
+  }
+};
+
+// One page in one stream: its resident rows are the slots begin .. end.
+struct page_link {
+  page_link* previous = nullptr;
+  page_link* next = nullptr;
+  page* rows = nullptr;
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+class page_pool {
+ public:
+  // limit: pages that may be out at once. reserved: pages taken now and kept, at most limit; with
+  // reserved == limit no later call but share() asks the memory resource for anything.
+  page_pool(const page_layout& layout, std::size_t limit, std::size_t reserved,
+            std::pmr::memory_resource* memory)
+      : layout_(layout),
+        limit_(limit),
+        pages_(layout.page_bytes(), page_layout::alignment, reserved, memory),
+        links_(sizeof(page_link), alignof(page_link), reserved, memory) {}
+
+  [[nodiscard]] const page_layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] std::size_t pages_in_use() const noexcept { return in_use_; }
+  [[nodiscard]] std::size_t available() const noexcept { return limit_ - in_use_; }
+  [[nodiscard]] std::size_t link_bytes() const noexcept { return links_.block_bytes(); }
+  [[nodiscard]] std::size_t idle_bytes() const noexcept {
+    return pages_.idle_blocks() * pages_.block_bytes() +
+           links_.idle_blocks() * links_.block_bytes();
+  }
+
+  // A page of the caller's own; nullptr at the limit or where memory refuses.
+  [[nodiscard]] page* try_take_page() noexcept {
+    if (in_use_ == limit_) return nullptr;
+    void* const block = pages_.try_take();
+    if (block == nullptr) return nullptr;
+    ++in_use_;
+    return ::new (block) page{1};
+  }
+  void release_page(page* p) noexcept {
+    if (--p->references != 0) return;
+    pages_.give_back(p);
+    --in_use_;
+  }
+
+  // A link to a new empty page; nullptr at the limit or where memory refuses.
+  [[nodiscard]] page_link* try_take() noexcept {
+    void* const block = links_.try_take();
+    if (block == nullptr) return nullptr;
+    page* const rows = try_take_page();
+    if (rows == nullptr) {
+      links_.give_back(block);
+      return nullptr;
+    }
+    page_link* const link = ::new (block) page_link{};
+    link->rows = rows;
+    return link;
+  }
+  // A second link to the same rows. Its memory is new, not reserved, so that a page can always have
+  // the link that was reserved with it. Throws what the memory resource throws.
+  [[nodiscard]] page_link* share(const page_link& original) {
+    page_link* const link = ::new (links_.take_from_memory()) page_link(original);
+    ++link->rows->references;
+    return link;
+  }
+  void release(page_link* link) noexcept {
+    release_page(link->rows);
+    links_.give_back(link);
+  }
+
+ private:
+  page_layout layout_;
+  std::size_t limit_;
+  std::size_t in_use_ = 0;
+  block_pool pages_;
+  block_pool links_;
+};
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END
