@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The candidates that a profile chooses from: named policies in a fixed order. The ladder is that
+// of FastGen (arXiv:2310.01801) with a grid of windows; the rungs without punctuation may learn
+// token ids instead, for each head its own.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headwise/policy/spec.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+struct candidate {
+  std::string name;
+  policy_spec policy;
+  // The profiler may add token ids to `policy`, for each head its own, until it passes.
+  bool learns_ids = false;
+};
+
+struct ladder_options {
+  token_classes special = token_classes::sink | token_classes::special;  // in every rung
+  token_classes punctuation = token_classes::punctuation;
+  std::vector<token_count> windows = {16, 32, 64, 96, 128, 192, 256, 384, 512};
+  std::vector<double> window_fractions;  // of the stated length (FastGen's r_l); added to windows
+  bool learn_ids = true;
+};
+
+// A fraction of a length as a count: rounded to the nearest, halves up, at least 1. Throws
+// error(invalid_argument) on a fraction outside (0, 1].
+[[nodiscard]] inline token_count window_from_fraction(double fraction, token_count length) {
+  if (!(fraction > 0.0 && fraction <= 1.0))
+    raise(error_code::invalid_argument, "window fraction", std::to_string(fraction),
+          "more than 0 and at most 1");
+  return std::max<token_count>(1, static_cast<token_count>(std::floor(fraction * length + 0.5)));
+}
+
+namespace detail {
+
+// Sorted, unique. Windows that reach the stated length are left out: they would cost what global
+// costs there and lose tokens beyond it.
+[[nodiscard]] inline std::vector<token_count> window_grid(const ladder_options& options,
+                                                          token_count length) {
+  std::vector<token_count> grid = options.windows;
+  for (const double fraction : options.window_fractions)
+    grid.push_back(window_from_fraction(fraction, length));
+  std::sort(grid.begin(), grid.end());
+  grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
+  if (!grid.empty() && grid.front() == 0)
+    raise(error_code::invalid_argument, "windows", "0", "at least 1 token");
+  grid.erase(std::lower_bound(grid.begin(), grid.end(), length), grid.end());
+  return grid;
+}
+
+}  // namespace detail
+
+// special; special+punctuation; both with each window of the grid; global. The rungs without
+// punctuation learn ids if asked to.
+[[nodiscard]] inline std::vector<candidate> make_ladder(const ladder_options& options,
+                                                        token_count length) {
+  const special_tokens special(options.special);
+  const special_tokens punctuation(options.special | options.punctuation);
+  std::vector<candidate> ladder{{"special", make_spec(special), options.learn_ids},
+                                {"special+punctuation", make_spec(punctuation)}};
+  for (const token_count window : detail::window_grid(options, length)) {
+    const std::string local = "+local(" + std::to_string(window) + ")";
+    const auto with_window = [&](const special_tokens& kept) {
+      return make_spec(union_of(kept, local_window(window)));
+    };
+    ladder.push_back({"special" + local, with_window(special), options.learn_ids});
+    ladder.push_back({"special+punctuation" + local, with_window(punctuation)});
+  }
+  ladder.push_back({"global", make_spec(global{})});
+  return ladder;
+}
+
+HEADWISE_NAMESPACE_END

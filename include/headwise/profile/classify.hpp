@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The FastGen rule (arXiv:2310.01801), made exact: of the candidates whose recovery reaches the
+// target, the cheapest; cost is expected resident rows, ties go to the first in order. global keeps
+// every token, so its recovery is exactly 1 and it always passes.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headwise/blueprint/blueprint.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+struct classify_options {
+  double recovery_target = 0.95;  // from 0 to 1
+  group_aggregation aggregation = group_aggregation::worst;
+  recovery_criterion criterion = recovery_criterion::mass;
+  plan_granularity granularity = plan_granularity::head;
+  std::size_t max_learned_ids = 16;  // of one head
+};
+
+// The recovery (kept mass) that a candidate needs. Throws error(invalid_argument) on a target
+// outside 0 .. 1. At most 1, also after rounding.
+[[nodiscard]] inline double required_recovery(const classify_options& options) {
+  const double target = options.recovery_target;
+  if (!(target >= 0.0 && target <= 1.0))
+    raise(error_code::invalid_argument, "recovery_target", std::to_string(target),
+          "a number from 0 to 1");
+  return options.criterion == recovery_criterion::mass ? target : (1.0 + target) / 2.0;
+}
+
+// recoveries: [n], n >= 1. The mean is summed in order and never above the best.
+[[nodiscard]] inline double aggregate(std::span<const double> recoveries,
+                                      group_aggregation aggregation) noexcept {
+  HEADWISE_EXPECTS(!recoveries.empty(), "a group has at least one query head");
+  const double best = *std::max_element(recoveries.begin(), recoveries.end());
+  if (aggregation == group_aggregation::best) return best;
+  if (aggregation == group_aggregation::worst)
+    return *std::min_element(recoveries.begin(), recoveries.end());
+  double sum = 0.0;
+  for (const double recovery : recoveries) sum += recovery;
+  return std::min(best, sum / static_cast<double>(recoveries.size()));
+}
+
+// One candidate for one KV head (or for all of a layer).
+struct judged_candidate {
+  double recovery = 0.0;  // aggregated
+  double resident_rows = 0.0;
+  double forever_fraction = 0.0;
+  std::vector<std::int32_t> ids;  // learned, sorted
+};
+
+// The index of the cheapest candidate with recovery >= required, the first of equals; nullopt where
+// none passes, which cannot be when global is among them and required is at most 1.
+[[nodiscard]] inline std::optional<std::size_t> cheapest(
+    std::span<const judged_candidate> candidates, double required) noexcept {
+  std::optional<std::size_t> choice;
+  for (std::size_t c = 0; c < candidates.size(); ++c)
+    if (candidates[c].recovery >= required &&
+        (!choice || candidates[c].resident_rows < candidates[*choice].resident_rows))
+      choice = c;
+  return choice;
+}
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// learned_mass: how much attention each token id would bring back to a candidate that learns ids,
+// for every query head, [ids, query heads, learners], and what it would cost in rows [ids,
+// learners]. Filled in the same pass as the recovery_table.
+//
+// Memory O(ids * layers * query_heads * learners), ids being those that occurred, at most max_ids
+// in all: the first to occur, which the frequent ones are among. It does not grow with the number
+// of prompts. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "headwise/core/types.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+// What a cache would hold more, summed over prompts, if the tokens of an id stayed forever.
+struct id_cost {
+  std::uint64_t rows = 0;
+  std::uint64_t forever = 0;  // see resident_count
+};
+
+class learned_mass {
+ public:
+  static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
+
+  learned_mass() = default;
+  learned_mass(const model_shape& shape, std::size_t learners, std::size_t max_ids)
+      : query_heads_(shape.query_heads),
+        heads_(std::size_t{shape.layers} * shape.query_heads),
+        learners_(learners),
+        max_ids_(learners == 0 ? 0 : max_ids) {}
+
+  // Ids by slot, in the order of their first occurrence.
+  [[nodiscard]] std::span<const std::int32_t> ids() const noexcept { return ids_; }
+
+  // [keys]: where the id of each key is kept; no_slot for tokens without an id and ids that came
+  // when all slots were taken.
+  [[nodiscard]] std::vector<std::uint32_t> slots(std::span<const token> keys) {
+    std::vector<std::uint32_t> result;
+    result.reserve(keys.size());
+    for (const token& key : keys) result.push_back(slot(key.id));
+    return result;
+  }
+
+  void add_cost(std::uint32_t slot, std::size_t learner, id_cost cost) noexcept {
+    id_cost& sum = entries_[slot].costs[learner];
+    sum.rows += cost.rows;
+    sum.forever += cost.forever;
+  }
+  void add_gain(std::uint32_t slot, std::uint32_t layer, std::uint32_t query_head,
+                std::size_t learner, double mass) noexcept {
+    entries_[slot].gains[index(layer, query_head, learner)] += mass;
+  }
+  // An id that finds no slot is dropped: what is then claimed for it is less than what is true.
+  void merge(const learned_mass& other) {
+    if (heads_ == 0) {
+      *this = other;
+      return;
+    }
+    for (std::size_t from = 0; from < other.ids_.size(); ++from) {
+      const std::uint32_t to = slot(other.ids_[from]);
+      if (to == no_slot) continue;
+      const entry& more = other.entries_[from];
+      for (std::size_t i = 0; i < more.gains.size(); ++i) entries_[to].gains[i] += more.gains[i];
+      for (std::size_t l = 0; l < learners_; ++l) add_cost(to, l, more.costs[l]);
+    }
+  }
+
+  // Lost mass, summed over queries, that the learner keeps once it knows the id of this slot.
+  [[nodiscard]] double gain(std::uint32_t slot, std::uint32_t layer, std::uint32_t query_head,
+                            std::size_t learner) const noexcept {
+    return entries_[slot].gains[index(layer, query_head, learner)];
+  }
+  [[nodiscard]] id_cost cost(std::uint32_t slot, std::size_t learner) const noexcept {
+    return entries_[slot].costs[learner];
+  }
+
+ private:
+  struct entry {
+    std::vector<double> gains;   // [layers, query_heads, learners]
+    std::vector<id_cost> costs;  // [learners]
+  };
+
+  [[nodiscard]] std::size_t index(std::uint32_t layer, std::uint32_t query_head,
+                                  std::size_t learner) const noexcept {
+    return (std::size_t{layer} * query_heads_ + query_head) * learners_ + learner;
+  }
+  [[nodiscard]] std::uint32_t slot(std::int32_t id) {
+    if (id < 0) return no_slot;
+    const auto found = slot_of_.find(id);
+    if (found != slot_of_.end()) return found->second;
+    if (ids_.size() >= max_ids_) return no_slot;
+    const std::uint32_t added = static_cast<std::uint32_t>(ids_.size());
+    entries_.push_back(
+        {std::vector<double>(heads_ * learners_, 0.0), std::vector<id_cost>(learners_)});
+    ids_.push_back(id);
+    slot_of_.emplace(id, added);
+    return added;
+  }
+
+  std::uint32_t query_heads_ = 0;
+  std::size_t heads_ = 0;  // layers * query_heads
+  std::size_t learners_ = 0;
+  std::size_t max_ids_ = 0;
+  std::vector<std::int32_t> ids_;
+  std::vector<entry> entries_;
+  std::unordered_map<std::int32_t, std::uint32_t> slot_of_;
+};
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// measurement: everything that one pass over maps leaves behind, and the steps of that pass. It
+// knows candidates as lifetimes of tokens, not as policies, so that any policy can be measured.
+//
+// One map [queries, keys]: O(queries * keys + candidates * keys). Not thread-safe; measure parts of
+// a set apart and merge them.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "headwise/profile/learned_mass.hpp"
+#include "headwise/profile/map_check.hpp"
+#include "headwise/profile/mass_by_age.hpp"
+#include "headwise/profile/recovery_table.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+struct measurement {
+  recovery_table table;
+  learned_mass learned;
+
+  // Associative but for the rounding of sums; merge in a fixed order where bytes must be the same.
+  void merge(const measurement& other) {
+    table.merge(other.table);
+    learned.merge(other.learned);
+  }
+};
+
+namespace detail {
+
+// The prompt's token at position `pos` of a sequence of any length: beyond the prompt, the tokens
+// behind its sinks over and over, as no sinks. Returns where in the prompt it comes from.
+[[nodiscard]] inline std::size_t source_of(std::size_t pos, std::size_t tokens,
+                                           token_count sink_count) noexcept {
+  if (pos < tokens) return pos;
+  const std::size_t first = std::min<std::size_t>(sink_count, tokens - 1);
+  return first + (pos - first) % (tokens - first);
+}
+
+}  // namespace detail
+
+// What the policy `lifetime_of` holds of the prompt when it is cut or continued to `length` tokens.
+// on_lost(source, row, behind): for each token there whose lifetime ends: the index of the prompt's
+// token, 1 if it is not held, and 1 if it lies behind the sinks.
+template <class LifetimeOf, class OnLost>
+[[nodiscard]] resident_count count_resident(std::span<const token> prompt, token_count length,
+                                            token_count sink_count, const LifetimeOf& lifetime_of,
+                                            OnLost&& on_lost) {
+  constexpr token_classes not_sink{~static_cast<std::uint32_t>(token_classes::sink)};
+  resident_count count;
+  for (position pos = 0; pos < length; ++pos) {
+    const std::size_t source = detail::source_of(pos, prompt.size(), sink_count);
+    token t = prompt[source];
+    t.pos = pos;
+    if (pos >= prompt.size()) t.classes = t.classes & not_sink;
+    const token_count lifetime = lifetime_of(t);
+    const std::uint64_t held = sees(length - 1, pos, lifetime) ? 1 : 0;
+    const std::uint64_t behind = pos >= sink_count ? 1 : 0;
+    count.rows += held;
+    count.behind += behind;
+    if (lifetime == forever)
+      count.forever += behind;
+    else
+      on_lost(source, 1 - held, behind);
+  }
+  return count;
+}
+
+// The tokens of the prompt in hand, as the candidates see them.
+struct prompt_lifetimes {
+  std::vector<token> keys;
+  std::vector<std::uint32_t> slots;  // [keys], in learned_mass; empty where nothing is learned
+  std::vector<std::uint32_t> ages;   // [candidates, keys], in mass_by_age; its ages() for forever
+};
+
+// Adds one checked map of the prompt to `sums`. learners: [learners], indices of the candidates
+// that learn ids. Queries at positions before skip_queries are checked but do not count.
+inline void measure_map(const attention_map_view& map, const prompt_lifetimes& prompt,
+                        std::span<const std::size_t> learners, position skip_queries,
+                        double tolerance, mass_by_age& mass, measurement& sums) {
+  const std::size_t keys = prompt.keys.size();
+  std::uint64_t counted = 0;
+  mass.start(keys);
+  for (std::size_t row = 0; row < map.weights.count; ++row) {
+    const position query = static_cast<position>(map.first_query + row);
+    const double sum = checked_row_sum(map, row, tolerance);
+    if (query < skip_queries) continue;
+    mass.add_row(query, map.weights[row], sum);
+    ++counted;
+  }
+  mass.add_up();
+  std::vector<double> lost(sums.table.candidates(), 0.0);
+  for (std::size_t c = 0; c < lost.size(); ++c)
+    for (std::size_t key = 0; key < keys; ++key) {
+      const std::uint32_t age = prompt.ages[c * keys + key];
+      if (age < mass.ages()) lost[c] += mass.tail(age)[key];
+    }
+  sums.table.add_map(map.layer, map.query_head, lost, counted);
+  for (std::size_t learner = 0; learner < learners.size(); ++learner)
+    for (std::size_t key = 0; key < keys; ++key) {
+      const std::uint32_t age = prompt.ages[learners[learner] * keys + key];
+      if (age < mass.ages() && prompt.slots[key] != learned_mass::no_slot)
+        sums.learned.add_gain(prompt.slots[key], map.layer, map.query_head, learner,
+                              mass.tail(age)[key]);
+    }
+}
+
+HEADWISE_NAMESPACE_END

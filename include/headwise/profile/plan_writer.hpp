@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a measurement to a blueprint: judges every candidate for every head, or for a layer at a
+// time, takes the cheapest that passes, and writes down what was measured of all of them.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headwise/profile/candidate.hpp"
+#include "headwise/profile/learn_ids.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+namespace detail {
+
+[[nodiscard]] inline policy_spec with_ids(const policy_spec& policy,
+                                          const std::vector<std::int32_t>& ids) {
+  if (ids.empty()) return policy;
+  policy_spec result =
+      normalized({"union", {}, {}, {policy, make_spec(special_tokens(token_classes::none, ids))}});
+  std::sort(result.ids.begin(), result.ids.end());
+  for (policy_spec& part : result.parts) std::sort(part.ids.begin(), part.ids.end());
+  return result;
+}
+
+// One name for each distinct policy: the candidate's, and with ids of its own the head's too.
+class policy_names {
+ public:
+  [[nodiscard]] std::string name(const policy_spec& policy, const std::string& candidate,
+                                 bool with_ids, head_id head) {
+    const auto known = std::find_if(names_.begin(), names_.end(),
+                                    [&](const auto& entry) { return entry.first == policy; });
+    if (known != names_.end()) return known->second;
+    std::string fresh = candidate;
+    if (with_ids) fresh += "@" + std::to_string(head.layer) + "." + std::to_string(head.kv_head);
+    names_.emplace_back(policy, fresh);
+    return fresh;
+  }
+
+ private:
+  std::vector<std::pair<policy_spec, std::string>> names_;
+};
+
+[[nodiscard]] inline std::string judged_name(const candidate& judged,
+                                             const judged_candidate& result) {
+  return result.ids.empty() ? judged.name
+                            : judged.name + "+ids(" + std::to_string(result.ids.size()) + ")";
+}
+
+class plan_writer {
+ public:
+  plan_writer(const measurement& sums, const std::vector<candidate>& candidates,
+              const model_shape& shape, token_count length, const classify_options& options)
+      : sums_(sums),
+        candidates_(candidates),
+        shape_(shape),
+        length_(length),
+        options_(options),
+        required_(required_recovery(options)) {}
+
+  [[nodiscard]] std::vector<head_plan> write() {
+    std::vector<head_plan> plans;
+    const bool by_layer = options_.granularity == plan_granularity::layer;
+    const std::uint32_t step = by_layer ? shape_.kv_heads : 1;
+    for (std::uint32_t layer = 0; layer < shape_.layers; ++layer)
+      for (std::uint32_t head = 0; head < shape_.kv_heads; head += step)
+        append_scope({layer, head, step}, plans);
+    return plans;
+  }
+
+ private:
+  void append_scope(head_scope scope, std::vector<head_plan>& plans) {
+    const std::vector<std::vector<judged_candidate>> judged = judge(scope);
+    // A candidate passes for a scope when it passes for the worst of its heads.
+    std::vector<judged_candidate> worst = judged.front();
+    for (const auto& of_head : judged)
+      for (std::size_t c = 0; c < worst.size(); ++c)
+        worst[c].recovery = std::min(worst[c].recovery, of_head[c].recovery);
+    const std::optional<std::size_t> choice = cheapest(worst, required_);
+    HEADWISE_EXPECTS(choice.has_value(), "global is a candidate and always passes");
+    for (std::uint32_t head = 0; head < scope.kv_heads; ++head)
+      plans.push_back(
+          make_head_plan({scope.layer, scope.first_kv_head + head}, judged[head], *choice));
+  }
+
+  // [KV heads of the scope][candidates]
+  [[nodiscard]] std::vector<std::vector<judged_candidate>> judge(head_scope scope) const {
+    std::vector<std::vector<judged_candidate>> judged(scope.kv_heads);
+    std::size_t learner = 0;
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      id_search search(sums_, shape_, scope, c, learner, options_.aggregation);
+      if (candidates_[c].learns_ids) {
+        search.run(required_, options_.max_learned_ids);
+        ++learner;
+      }
+      for (std::uint32_t head = 0; head < scope.kv_heads; ++head)
+        judged[head].push_back(search.result(head));
+    }
+    return judged;
+  }
+
+  [[nodiscard]] head_plan make_head_plan(head_id head, const std::vector<judged_candidate>& judged,
+                                         std::size_t choice) {
+    const judged_candidate& chosen = judged[choice];
+    head_plan plan;
+    plan.policy = with_ids(candidates_[choice].policy, chosen.ids);
+    plan.name = names_.name(plan.policy, judged_name(candidates_[choice], chosen),
+                            !chosen.ids.empty(), head);
+    plan.recovery = chosen.recovery;
+    plan.resident_fraction = chosen.resident_rows / length_;
+    plan.forever_fraction = chosen.forever_fraction;
+    for (std::size_t c = 0; c < judged.size(); ++c)
+      plan.candidates.push_back({judged_name(candidates_[c], judged[c]), judged[c].recovery,
+                                 judged[c].resident_rows / length_});
+    return plan;
+  }
+
+  const measurement& sums_;
+  const std::vector<candidate>& candidates_;
+  model_shape shape_;
+  token_count length_;
+  classify_options options_;
+  double required_;
+  policy_names names_;
+};
+
+}  // namespace detail
+
+// sums: of at least one prompt, over these candidates, global among them. length: the
+// stated one. Throws error(missing) where a head has no calibration query.
+[[nodiscard]] inline blueprint write_plan(const measurement& sums,
+                                          const std::vector<candidate>& candidates,
+                                          const model_shape& shape, token_count length,
+                                          const classify_options& options) {
+  for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+    for (std::uint32_t head = 0; head < shape.query_heads; ++head)
+      if (sums.table.queries(layer, head) == 0)
+        raise(error_code::missing,
+              "layer " + std::to_string(layer) + " query head " + std::to_string(head),
+              "no calibration query", "at least one query that is not skipped");
+  blueprint result;
+  result.shape = shape;
+  result.heads = detail::plan_writer(sums, candidates, shape, length, options).write();
+  result.origin.recovery_target = options.recovery_target;
+  result.origin.aggregation = options.aggregation;
+  result.origin.criterion = options.criterion;
+  result.origin.granularity = options.granularity;
+  result.origin.prompts = sums.table.prompts();
+  result.origin.queries = sums.table.queries(0, 0);
+  result.origin.length = length;
+  result.origin.tool = "headwise " HEADWISE_VERSION_STRING;
+  return result;
+}
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// profiler: attention maps in, a blueprint out. add() reads each map once; plan() then answers for
+// any target, criterion, aggregation and granularity, as often as asked, without the maps.
+//
+//   profiler<> p(shape, rules, measure_options{});
+//   while (auto map = source.next()) p.add(*map);
+//   blueprint b = p.plan(classify_options{}, fingerprint);
+//
+// A head is one (layer, KV head); query head h reads KV head h / group_size. Rows are normalised by
+// their own sums, so that no recovery is above 1. Bad maps throw headwise::error and leave a
+// profiler that is only good for destruction.
+//
+// Memory O(heads * (candidates + learned ids)) and one prompt's tokens and one map's columns,
+// whatever the number of prompts. One owner thread; profile parts of a set apart and merge().
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headwise/profile/candidate.hpp"
+#include "headwise/profile/learn_ids.hpp"
+#include "headwise/profile/plan_writer.hpp"
+#include "headwise/profile/prompt_ledger.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+struct measure_options {
+  // The stated length: that of the sequences whose resident rows are expected. Each prompt is cut
+  // or continued to it (the tokens behind its sinks over and over). 0: that of the first prompt.
+  token_count length = 0;
+  position skip_queries = 0;  // queries at positions below this do not count
+  bool use_ladder = true;
+  ladder_options ladder;
+  // Further candidates, after the ladder and before global, which is always one.
+  std::vector<candidate> candidates;
+  double row_sum_tolerance = default_row_sum_tolerance;
+  std::size_t max_tracked_ids = 2048;  // see learned_mass.hpp
+};
+
+template <class Policies = builtin_policies>
+class profiler {
+ public:
+  // Throws error on a shape or candidates that cannot be.
+  profiler(const model_shape& shape, token_rules rules, measure_options options = {})
+      : shape_(shape), rules_(std::move(rules)), options_(std::move(options)), ledger_(shape) {
+    validate(shape);
+  }
+
+  // Throws error naming place, prompt, layer, head and row.
+  void add(const attention_map_view& map) {
+    check_map_shape(map, shape_);
+    if (ledger_.opens_prompt(map)) start_prompt(map);
+    ledger_.enter(map);
+    if (!std::equal(map.keys.begin(), map.keys.end(), prompt_.keys.begin(), prompt_.keys.end()))
+      raise(error_code::shape_mismatch, detail::map_place(map),
+            std::to_string(map.keys.size()) + " tokens, not those of the prompt's first map",
+            "its " + std::to_string(prompt_.keys.size()) + " tokens");
+    measure_map(map, prompt_, learners_, options_.skip_queries, options_.row_sum_tolerance, mass_,
+                sums_);
+  }
+
+  // Adds what another profiler of the same shape and options measured. Throws
+  // error(shape_mismatch) where candidates or stated length differ.
+  void merge(const profiler& other) {
+    other.ledger_.require_complete();
+    if (length_ == 0) return void(*this = other);
+    ledger_.require_complete();
+    if (other.length_ != length_)
+      raise(error_code::shape_mismatch, "profiler.merge",
+            "stated length " + std::to_string(other.length_), std::to_string(length_));
+    sums_.merge(other.sums_);
+  }
+
+  // Throws error(missing) where maps of the last prompt are missing, or a head has no calibration
+  // query; error(invalid_argument) on options out of range.
+  [[nodiscard]] blueprint plan(const classify_options& options,
+                               const model_fingerprint& model = {}) const {
+    ledger_.require_complete();
+    blueprint result = write_plan(sums_, candidates_, shape_, length_, options);
+    result.model = model;
+    result.tokens = rules_;
+    return result;
+  }
+
+  // The stated length and the candidates, in order; 0 and none before the first map.
+  [[nodiscard]] token_count length() const noexcept { return length_; }
+  [[nodiscard]] const std::vector<candidate>& candidates() const noexcept { return candidates_; }
+  [[nodiscard]] const measurement& sums() const noexcept { return sums_; }
+  [[nodiscard]] std::uint64_t maps() const noexcept { return ledger_.maps(); }
+
+ private:
+  using policy = typename Policies::variant;
+
+  void start_prompt(const attention_map_view& map) {
+    if (length_ == 0) choose_candidates(static_cast<token_count>(map.keys.size()));
+    prompt_.keys.assign(map.keys.begin(), map.keys.end());
+    prompt_.slots = sums_.learned.slots(prompt_.keys);
+    prompt_.ages.clear();
+    std::vector<resident_count> counts;
+    std::size_t learner = 0;
+    for (std::size_t c = 0; c < policies_.size(); ++c) {
+      for (const token& key : prompt_.keys)
+        prompt_.ages.push_back(
+            static_cast<std::uint32_t>(mass_.index(lifetime_of(policies_[c], key))));
+      const auto ignore = [](std::size_t, std::uint64_t, std::uint64_t) {};
+      const auto count_id = [&](std::size_t source, std::uint64_t rows, std::uint64_t behind) {
+        if (prompt_.slots[source] != learned_mass::no_slot)
+          sums_.learned.add_cost(prompt_.slots[source], learner, {rows, behind});
+      };
+      const bool learns = candidates_[c].learns_ids;
+      counts.push_back(learns ? count(c, count_id) : count(c, ignore));
+      learner += learns ? 1 : 0;
+    }
+    sums_.table.add_prompt(counts);
+  }
+
+  template <class OnLost>
+  [[nodiscard]] resident_count count(std::size_t c, const OnLost& on_lost) const {
+    return count_resident(
+        prompt_.keys, length_, rules_.sink_count,
+        [&](const token& t) { return lifetime_of(policies_[c], t); }, on_lost);
+  }
+
+  // The ladder, the further candidates, and global at the end unless it is among them.
+  [[nodiscard]] std::vector<candidate> candidates_at(token_count length) const {
+    const auto is_global = [](const candidate& c) { return c.policy == make_spec(global{}); };
+    std::vector<candidate> chosen;
+    if (options_.use_ladder) {
+      chosen = make_ladder(options_.ladder, length);
+      chosen.pop_back();
+    }
+    chosen.insert(chosen.end(), options_.candidates.begin(), options_.candidates.end());
+    if (std::none_of(chosen.begin(), chosen.end(), is_global))
+      chosen.push_back({"global", make_spec(global{})});
+    for (auto c = chosen.begin(); c != chosen.end(); ++c)
+      if (std::any_of(chosen.begin(), c, [&](const auto& other) { return other.name == c->name; }))
+        raise(error_code::duplicate, "candidates", "'" + c->name + "' twice", "unique names");
+    return chosen;
+  }
+
+  void choose_candidates(token_count first_prompt) {
+    const token_count length = options_.length == 0 ? first_prompt : options_.length;
+    candidates_ = candidates_at(length);
+    std::vector<token_count> lifetimes;
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      policies_.push_back(
+          make_policy<Policies>(candidates_[c].policy, "candidate '" + candidates_[c].name + "'"));
+      for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
+      if (candidates_[c].learns_ids) learners_.push_back(c);
+    }
+    mass_ = mass_by_age(std::move(lifetimes));
+    sums_.table = recovery_table(shape_, candidates_.size());
+    sums_.learned = learned_mass(shape_, learners_.size(), options_.max_tracked_ids);
+    length_ = length;
+  }
+
+  model_shape shape_;
+  token_rules rules_;
+  measure_options options_;
+  token_count length_ = 0;  // stated; 0 before the first map
+  std::vector<candidate> candidates_;
+  std::vector<policy> policies_;       // [candidates]
+  std::vector<std::size_t> learners_;  // the candidates that learn ids
+  mass_by_age mass_;                   // of the map in hand
+  prompt_lifetimes prompt_;            // in hand
+  prompt_ledger ledger_;
+  measurement sums_;
+};
+
+struct profile_options {
+  measure_options measure;
+  classify_options classify;
+};
+// Called after each map with the number of maps so far.
+using profile_progress = std::function<void(std::uint64_t maps, const attention_map_view& last)>;
+
+// All of a source's maps to a blueprint. `rules` say what classed the tokens of the maps and how
+// many are sinks; `model` is what the blueprint is for. Throws error on the first bad map.
+template <class Policies = builtin_policies, map_source Source>
+[[nodiscard]] blueprint profile(Source& source, const token_rules& rules,
+                                const model_fingerprint& model = {},
+                                const profile_options& options = {},
+                                const profile_progress& progress = {}) {
+  profiler<Policies> work(source.shape(), rules, options.measure);
+  while (const std::optional<attention_map_view> map = source.next()) {
+    work.add(*map);
+    if (progress) progress(work.maps(), *map);
+  }
+  return work.plan(options.classify, model);
+}
+
+HEADWISE_NAMESPACE_END

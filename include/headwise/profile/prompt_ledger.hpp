@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// prompt_ledger: are the maps of each prompt all there, once, and of one size? A layer whose maps
+// were never recorded must not pass for a layer that was looked at. O(layers * query_heads) memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headwise/profile/map_check.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+class prompt_ledger {
+ public:
+  explicit prompt_ledger(const model_shape& shape)
+      : shape_(shape), seen_(std::size_t{shape.layers} * shape.query_heads, false) {}
+
+  // Is `map` the first of a prompt? Throws error(missing) where the one before is not complete, and
+  // error(malformed) where the map belongs to a prompt that was already left.
+  [[nodiscard]] bool opens_prompt(const attention_map_view& map) const {
+    if (maps_ == 0) return true;
+    if (map.prompt < prompt_)
+      raise(error_code::malformed, detail::map_place(map),
+            "a map of prompt " + std::to_string(map.prompt) + " after one of prompt " +
+                std::to_string(prompt_),
+            "the maps of one prompt together");
+    if (map.prompt == prompt_) return false;
+    require_complete();
+    return true;
+  }
+
+  // Throws error(duplicate or shape_mismatch) naming the map.
+  void enter(const attention_map_view& map) {
+    if (maps_ == 0 || map.prompt != prompt_) {
+      prompt_ = map.prompt;
+      queries_ = map.weights.count;
+      first_query_ = map.first_query;
+      seen_.assign(seen_.size(), false);
+    }
+    if (map.weights.count != queries_ || map.first_query != first_query_)
+      raise(error_code::shape_mismatch, detail::map_place(map),
+            std::to_string(map.weights.count) + " queries from position " +
+                std::to_string(map.first_query),
+            std::to_string(queries_) + " from position " + std::to_string(first_query_) +
+                ", as in the prompt's first map");
+    const std::size_t at = std::size_t{map.layer} * shape_.query_heads + map.query_head;
+    if (seen_[at])
+      raise(error_code::duplicate, detail::map_place(map), "a second map", "one map for each head");
+    seen_[at] = true;
+    ++maps_;
+  }
+
+  // Throws error(missing) naming the prompt and the first layer or head without a map.
+  void require_complete() const {
+    if (maps_ == 0) raise(error_code::missing, "maps", "none", "at least one prompt");
+    for (std::uint32_t layer = 0; layer < shape_.layers; ++layer) {
+      const auto begin = seen_.begin() + std::ptrdiff_t{layer} * shape_.query_heads;
+      const auto end = begin + shape_.query_heads;
+      const auto absent = std::find(begin, end, false);
+      if (absent == end) continue;
+      const std::string place =
+          "prompt " + std::to_string(prompt_) + " layer " + std::to_string(layer);
+      if (std::find(begin, end, true) == end)
+        raise(error_code::missing, place, "no map (the layer is absent)",
+              "maps of its " + std::to_string(shape_.query_heads) + " query heads");
+      raise(error_code::missing, place + " query head " + std::to_string(absent - begin), "no map",
+            "a map of every query head");
+    }
+  }
+
+  [[nodiscard]] std::uint64_t maps() const noexcept { return maps_; }
+
+ private:
+  model_shape shape_;
+  std::uint64_t maps_ = 0;
+  std::uint64_t prompt_ = 0;
+  std::size_t queries_ = 0;
+  position first_query_ = 0;
+  std::vector<bool> seen_;  // [layers, query_heads], of the prompt in hand
+};
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// recovery_table: what each candidate policy keeps, measured: the recovery of every query head
+// [layers, query_heads, candidates], and the rows that a cache would hold [candidates]. A value
+// that can be filled prompt by prompt and merged; the empty table is the identity of merge.
+//
+// Recovery is the mean over the calibration queries of the mass on visible keys. The table keeps
+// the mass lost: nothing lost is a recovery of exactly 1, and no recovery is above 1.
+//
+// Memory O(layers * query_heads * candidates), whatever the number of prompts. Not thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "headwise/core/types.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+// What a cache of one policy holds of one prompt that is cut or continued to the stated length.
+struct resident_count {
+  std::uint64_t rows = 0;     // tokens that the query at length - 1 sees
+  std::uint64_t forever = 0;  // tokens behind the sinks whose lifetime is forever
+  std::uint64_t behind = 0;   // tokens behind the sinks
+};
+
+class recovery_table {
+ public:
+  recovery_table() = default;
+  recovery_table(const model_shape& shape, std::size_t candidates)
+      : query_heads_(shape.query_heads),
+        candidates_(candidates),
+        lost_(std::size_t{shape.layers} * shape.query_heads * candidates, 0.0),
+        queries_(std::size_t{shape.layers} * shape.query_heads, 0),
+        resident_(candidates) {}
+
+  [[nodiscard]] std::size_t candidates() const noexcept { return candidates_; }
+  [[nodiscard]] std::uint64_t prompts() const noexcept { return prompts_; }
+  // Of one query head, over all prompts.
+  [[nodiscard]] std::uint64_t queries(std::uint32_t layer,
+                                      std::uint32_t query_head) const noexcept {
+    return queries_[index(layer, query_head)];
+  }
+
+  // counts: [candidates].
+  void add_prompt(std::span<const resident_count> counts) noexcept {
+    HEADWISE_EXPECTS(counts.size() == candidates_, "one count for each candidate");
+    for (std::size_t c = 0; c < candidates_; ++c) add(resident_[c], counts[c]);
+    ++prompts_;
+  }
+  // lost: [candidates], summed over `queries` queries of one map.
+  void add_map(std::uint32_t layer, std::uint32_t query_head, std::span<const double> lost,
+               std::uint64_t queries) noexcept {
+    HEADWISE_EXPECTS(lost.size() == candidates_, "one lost mass for each candidate");
+    double* sums = lost_.data() + index(layer, query_head) * candidates_;
+    for (std::size_t c = 0; c < candidates_; ++c) sums[c] += lost[c];
+    queries_[index(layer, query_head)] += queries;
+  }
+  // Throws error(shape_mismatch) where the two were made for other heads or candidates.
+  void merge(const recovery_table& other) {
+    if (other.lost_.empty()) return;
+    if (lost_.empty()) {
+      *this = other;
+      return;
+    }
+    if (other.lost_.size() != lost_.size() || other.candidates_ != candidates_)
+      raise(error_code::shape_mismatch, "recovery_table.merge",
+            std::to_string(other.lost_.size()) + " recoveries of " +
+                std::to_string(other.candidates_) + " candidates",
+            std::to_string(lost_.size()) + " of " + std::to_string(candidates_));
+    for (std::size_t i = 0; i < lost_.size(); ++i) lost_[i] += other.lost_[i];
+    for (std::size_t i = 0; i < queries_.size(); ++i) queries_[i] += other.queries_[i];
+    for (std::size_t c = 0; c < candidates_; ++c) add(resident_[c], other.resident_[c]);
+    prompts_ += other.prompts_;
+  }
+
+  // Summed over queries.
+  [[nodiscard]] double lost_mass(std::uint32_t layer, std::uint32_t query_head,
+                                 std::size_t candidate) const noexcept {
+    return lost_[index(layer, query_head) * candidates_ + candidate];
+  }
+  // regained: lost mass that the candidate does not lose after all, since ids were added to it.
+  [[nodiscard]] double recovery(std::uint32_t layer, std::uint32_t query_head,
+                                std::size_t candidate, double regained = 0.0) const noexcept {
+    const double count = static_cast<double>(queries(layer, query_head));
+    return 1.0 - std::clamp((lost_mass(layer, query_head, candidate) - regained) / count, 0.0, 1.0);
+  }
+
+  // Mean over prompts of the rows held at the stated length.
+  [[nodiscard]] double resident_rows(std::size_t candidate,
+                                     std::uint64_t added = 0) const noexcept {
+    return static_cast<double>(resident_[candidate].rows + added) / static_cast<double>(prompts_);
+  }
+  // Share of the tokens behind the sinks that never leave; 1 where no token is behind them.
+  [[nodiscard]] double forever_fraction(std::size_t candidate,
+                                        std::uint64_t added = 0) const noexcept {
+    const resident_count& counts = resident_[candidate];
+    return counts.behind == 0
+               ? 1.0
+               : static_cast<double>(counts.forever + added) / static_cast<double>(counts.behind);
+  }
+
+ private:
+  [[nodiscard]] std::size_t index(std::uint32_t layer, std::uint32_t query_head) const noexcept {
+    return std::size_t{layer} * query_heads_ + query_head;
+  }
+  static void add(resident_count& sum, const resident_count& more) noexcept {
+    sum.rows += more.rows;
+    sum.forever += more.forever;
+    sum.behind += more.behind;
+  }
+
+  std::uint32_t query_heads_ = 0;
+  std::size_t candidates_ = 0;
+  std::uint64_t prompts_ = 0;
+  std::vector<double> lost_;              // [layers, query_heads, candidates]
+  std::vector<std::uint64_t> queries_;    // [layers, query_heads]
+  std::vector<resident_count> resident_;  // [candidates], summed over prompts
+};
+
+HEADWISE_NAMESPACE_END

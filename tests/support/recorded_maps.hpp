@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention maps for tests of the profiler: recorded ones that own their memory, random ones, and
+// the oracle: recovery and resident rows as loops over the one predicate, sees().
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "headwise/policy/policy_list.hpp"
+#include "headwise/profile/attention_map.hpp"
+
+namespace headwise::test {
+
+struct recorded_map {
+  std::uint64_t prompt = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t query_head = 0;
+  position first_query = 0;
+  std::size_t queries = 0;
+  std::vector<token> keys;
+  std::vector<float> weights;  // [queries, keys]
+  std::string place = "maps.safetensors";
+
+  [[nodiscard]] float& at(std::size_t query, std::size_t key) {
+    return weights[query * keys.size() + key];
+  }
+  [[nodiscard]] attention_map_view view() const {
+    return {prompt, layer, query_head, first_query, {weights.data(), queries, keys.size()},
+            keys,   place};
+  }
+};
+
+// A map_source over maps in memory.
+struct recorded_source {
+  model_shape model;
+  const std::vector<recorded_map>* maps;
+  std::size_t next_map = 0;
+
+  [[nodiscard]] model_shape shape() const { return model; }
+  std::optional<attention_map_view> next() {
+    if (next_map == maps->size()) return std::nullopt;
+    return (*maps)[next_map++].view();
+  }
+};
+
+[[nodiscard]] inline recorded_map make_map(std::vector<token> keys, std::vector<float> weights,
+                                           std::uint32_t layer = 0, std::uint32_t query_head = 0) {
+  recorded_map map;
+  map.layer = layer;
+  map.query_head = query_head;
+  map.queries = weights.size() / keys.size();
+  map.keys = std::move(keys);
+  map.weights = std::move(weights);
+  return map;
+}
+
+// n tokens: ids from 0 to 9, the first `sinks` in the sink class, ids 7 special, 8 and 9
+// punctuation.
+[[nodiscard]] inline std::vector<token> random_tokens(std::mt19937_64& random, std::size_t n,
+                                                      token_count sinks) {
+  std::vector<token> tokens;
+  for (position pos = 0; pos < n; ++pos) {
+    token t{pos, static_cast<std::int32_t>(random() % 10), token_classes::none};
+    if (pos < sinks) t.classes |= token_classes::sink;
+    if (t.id == 7) t.classes |= token_classes::special;
+    if (t.id >= 8) t.classes |= token_classes::punctuation;
+    tokens.push_back(t);
+  }
+  return tokens;
+}
+
+// A causal map with rows that sum to one; some heads look near, some far, some weights are 0.
+inline void fill_random(std::mt19937_64& random, recorded_map& map) {
+  std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
+  const float reach = uniform(random) * 3.0F;
+  const std::size_t keys = map.keys.size();
+  map.weights.assign(map.queries * keys, 0.0F);
+  for (std::size_t row = 0; row < map.queries; ++row) {
+    const std::size_t query = map.first_query + row;
+    double sum = 0.0;
+    for (std::size_t key = 0; key <= query; ++key) {
+      float weight = uniform(random) < 0.2F ? 0.0F : uniform(random);
+      for (std::size_t age = query - key; age > 1; age /= 2) weight *= 1.5F - reach / 3.0F;
+      if (key == query) weight += 0.01F;
+      map.at(row, key) = weight;
+      sum += static_cast<double>(weight);
+    }
+    for (std::size_t key = 0; key <= query; ++key)
+      map.at(row, key) = static_cast<float>(static_cast<double>(map.at(row, key)) / sum);
+  }
+}
+
+// Every layer and query head of `prompts` prompts of 1 to 40 tokens, heads in random order.
+[[nodiscard]] inline std::vector<recorded_map> random_maps(std::mt19937_64& random,
+                                                           const model_shape& shape,
+                                                           std::size_t prompts, token_count sinks) {
+  std::vector<recorded_map> maps;
+  for (std::uint64_t prompt = 0; prompt < prompts; ++prompt) {
+    const std::vector<token> keys = random_tokens(random, 1 + random() % 40, sinks);
+    const std::size_t queries = 1 + random() % keys.size();
+    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(maps.size());
+    for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
+      for (std::uint32_t head = 0; head < shape.query_heads; ++head) {
+        recorded_map map;
+        map.prompt = prompt;
+        map.layer = layer;
+        map.query_head = head;
+        map.queries = queries;
+        map.first_query = static_cast<position>(keys.size() - queries);
+        map.keys = keys;
+        fill_random(random, map);
+        maps.push_back(std::move(map));
+      }
+    std::shuffle(maps.begin() + first, maps.end(), random);
+  }
+  return maps;
+}
+
+// The oracle. Policy: anything that lifetime_of() takes.
+template <class Policy>
+[[nodiscard]] double naive_recovery(const std::vector<recorded_map>& maps, std::uint32_t layer,
+                                    std::uint32_t query_head, const Policy& policy,
+                                    position skip_queries = 0) {
+  double kept = 0.0, queries = 0.0;
+  for (const recorded_map& map : maps) {
+    if (map.layer != layer || map.query_head != query_head) continue;
+    for (std::size_t row = 0; row < map.queries; ++row) {
+      const position query = static_cast<position>(map.first_query + row);
+      if (query < skip_queries) continue;
+      double all = 0.0, seen = 0.0;
+      for (std::size_t key = 0; key < map.keys.size(); ++key) {
+        const double weight = static_cast<double>(map.weights[row * map.keys.size() + key]);
+        all += weight;
+        if (sees(query, map.keys[key].pos, lifetime_of(policy, map.keys[key]))) seen += weight;
+      }
+      kept += seen / all;
+      queries += 1.0;
+    }
+  }
+  return kept / queries;
+}
+
+// `tokens` cut or continued to `length`: written out, not computed by index.
+[[nodiscard]] inline std::vector<token> continued(const std::vector<token>& tokens,
+                                                  token_count length, token_count sinks) {
+  std::vector<token> all(
+      tokens.begin(),
+      tokens.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(tokens.size(), length)));
+  const std::size_t first = sinks < tokens.size() ? sinks : tokens.size() - 1;
+  for (std::size_t from = first; all.size() < length;
+       from = from + 1 == tokens.size() ? first : from + 1) {
+    token t = tokens[from];
+    t.pos = static_cast<position>(all.size());
+    t.classes = t.classes & (token_classes::special | token_classes::punctuation);
+    all.push_back(t);
+  }
+  return all;
+}
+
+template <class Policy>
+[[nodiscard]] double naive_rows(const std::vector<recorded_map>& maps, const Policy& policy,
+                                token_count length, token_count sinks) {
+  double rows = 0.0, prompts = 0.0;
+  std::uint64_t last = ~std::uint64_t{0};
+  for (const recorded_map& map : maps) {
+    if (map.prompt == last) continue;
+    last = map.prompt;
+    prompts += 1.0;
+    for (const token& t : continued(map.keys, length, sinks))
+      if (sees(length - 1, t.pos, lifetime_of(policy, t))) rows += 1.0;
+  }
+  return rows / prompts;
+}
+
+}  // namespace headwise::test

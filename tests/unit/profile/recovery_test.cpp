@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Recovery and resident rows are what the one predicate says, for any policy: post-conditions over
+// random models, prompts, maps and policies, against loops over sees().
+
+#include <gtest/gtest.h>
+
+#include "headwise/profile/profiler.hpp"
+#include "support/recorded_maps.hpp"
+
+namespace headwise::test {
+namespace {
+
+// A stranger's policy: every n-th position stays, odd ids stay for a while, the rest not long.
+struct milestones {
+  static constexpr std::string_view kind = "milestones";
+  token_count step = 2, odd = 5, rest = 2;
+
+  [[nodiscard]] token_count lifetime(const token& t) const noexcept {
+    if (t.pos % step == 0) return forever;
+    return t.id % 2 != 0 ? odd : rest;
+  }
+  [[nodiscard]] lifetime_set lifetimes() const noexcept { return {rest, odd, forever}; }
+  [[nodiscard]] static milestones from_spec(const policy_spec& spec) {
+    const auto value = [&](const char* name) {
+      return static_cast<token_count>(spec.params.find(name)->second);
+    };
+    return {value("step"), value("odd"), value("rest")};
+  }
+  [[nodiscard]] policy_spec to_spec() const {
+    return {std::string(kind), {{"step", step}, {"odd", odd}, {"rest", rest}}, {}, {}};
+  }
+  friend bool operator==(const milestones&, const milestones&) = default;
+};
+
+using policies = policy_list<global, local_window, special_tokens,
+                             union_of<special_tokens, local_window>, milestones>;
+
+policies::variant random_policy(std::mt19937_64& random) {
+  const auto number = [&](std::uint64_t most) {
+    return static_cast<token_count>(1 + random() % most);
+  };
+  const special_tokens special(
+      static_cast<token_classes>(random() % 8),
+      random() % 2 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{1, 4, 8});
+  switch (random() % 6) {
+    case 0:
+      return global{};
+    case 1:
+      return local_window(number(45));
+    case 2:
+      return special;
+    case 3:
+      return milestones{number(7), number(30), number(10)};
+    default:
+      return union_of(special, local_window(number(45)));
+  }
+}
+
+struct trial {
+  model_shape shape;
+  token_count sinks, length;
+  position skip;
+  std::vector<recorded_map> maps;
+  std::vector<policies::variant> candidates;
+
+  explicit trial(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto number = [&](std::uint64_t most) {
+      return static_cast<std::uint32_t>(1 + random() % most);
+    };
+    const std::uint32_t kv_heads = number(3);
+    shape = {number(2), kv_heads * number(3), kv_heads, 8};
+    sinks = number(5) - 1;
+    length = number(60);
+    maps = random_maps(random, shape, number(3), sinks);
+    skip = 0;
+    for (std::size_t c = number(12); c-- > 0;) candidates.push_back(random_policy(random));
+    // The last query of a map of the first prompt counts in any case.
+    if (random() % 3 == 0) skip = static_cast<position>(random() % maps.front().keys.size());
+  }
+
+  [[nodiscard]] profiler<policies> measured() const {
+    measure_options options;
+    options.length = length;
+    options.skip_queries = skip;
+    options.use_ladder = false;
+    for (const auto& policy : candidates)
+      options.candidates.push_back({std::to_string(options.candidates.size()), make_spec(policy)});
+    profiler<policies> work(shape, token_rules{sinks, {}}, options);
+    for (const recorded_map& map : maps) work.add(map.view());
+    return work;
+  }
+};
+
+// A row is scaled with an error below 2^-28 of its mass; sums of thousands of doubles add less.
+constexpr double recovery_bound = 1.0 / (1 << 27);
+
+TEST(recovery, is_the_mean_mass_that_queries_see) {
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const trial t(seed);
+    const profiler<policies> work = t.measured();
+    for (std::size_t c = 0; c < t.candidates.size(); ++c)
+      for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
+        for (std::uint32_t head = 0; head < t.shape.query_heads; ++head, ++compared) {
+          const double recovery = work.sums().table.recovery(layer, head, c);
+          // 1. What the predicate says. 2. Never above 1, never below 0.
+          ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.candidates[c], t.skip),
+                      recovery_bound)
+              << "seed " << seed << " candidate " << c;
+          ASSERT_LE(recovery, 1.0);
+          ASSERT_GE(recovery, 0.0);
+        }
+  }
+  EXPECT_GT(compared, 5000U);
+}
+
+TEST(recovery, is_exactly_one_where_nothing_is_lost) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    trial t(seed);
+    t.candidates = {local_window(40), global{}, local_window(1000)};  // prompts have <= 40 tokens
+    const profiler<policies> work = t.measured();
+    for (std::size_t c = 0; c < t.candidates.size(); ++c)
+      for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
+        for (std::uint32_t head = 0; head < t.shape.query_heads; ++head)
+          ASSERT_EQ(work.sums().table.recovery(layer, head, c), 1.0);
+  }
+}
+
+TEST(recovery, grows_with_the_window) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    trial t(seed);
+    t.candidates.clear();
+    for (token_count window = 1; window < 42; window += 4)
+      t.candidates.emplace_back(local_window(window));
+    const profiler<policies> work = t.measured();
+    for (std::size_t c = 1; c < t.candidates.size(); ++c)
+      ASSERT_GE(work.sums().table.recovery(0, 0, c), work.sums().table.recovery(0, 0, c - 1));
+  }
+}
+
+TEST(resident_rows, are_those_that_the_last_query_sees) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    const trial t(seed);
+    const profiler<policies> work = t.measured();
+    for (std::size_t c = 0; c < t.candidates.size(); ++c)
+      // Whole numbers over a whole number: no rounding but one.
+      ASSERT_DOUBLE_EQ(work.sums().table.resident_rows(c),
+                       naive_rows(t.maps, t.candidates[c], t.length, t.sinks))
+          << "seed " << seed << " candidate " << c;
+  }
+}
+
+TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    const trial t(seed);
+    const profiler<policies> work = t.measured();
+    for (std::size_t c = 0; c < t.candidates.size(); ++c) {
+      double stays = 0.0, behind = 0.0;
+      std::uint64_t last = ~std::uint64_t{0};
+      for (const recorded_map& map : t.maps) {
+        if (map.prompt == last) continue;
+        last = map.prompt;
+        for (const token& key : continued(map.keys, t.length, t.sinks)) {
+          if (key.pos < t.sinks) continue;
+          behind += 1.0;
+          if (lifetime_of(t.candidates[c], key) == forever) stays += 1.0;
+        }
+      }
+      ASSERT_DOUBLE_EQ(work.sums().table.forever_fraction(c), behind == 0.0 ? 1.0 : stays / behind);
+    }
+  }
+}
+
+TEST(recovery, counts_queries_from_the_first_that_is_not_skipped) {
+  trial t(3);
+  t.skip = 2;
+  const profiler<policies> work = t.measured();
+  std::uint64_t expected = 0;
+  for (const recorded_map& map : t.maps)
+    if (map.layer == 0 && map.query_head == 0)
+      for (std::size_t row = 0; row < map.queries; ++row) expected += map.first_query + row >= 2;
+  EXPECT_EQ(work.sums().table.queries(0, 0), expected);
+}
+
+// Rows of eighths: every sum is exact, so the two ways must agree to the last bit.
+TEST(recovery, is_exact_by_hand) {
+  std::vector<token> keys(4);
+  for (position pos = 0; pos < 4; ++pos) keys[pos] = {pos, static_cast<std::int32_t>(pos), {}};
+  const recorded_map map = make_map(keys, {1, 0, 0, 0,             //
+                                           0.5F, 0.5F, 0, 0,       //
+                                           0.25F, 0.25F, 0.5F, 0,  //
+                                           0.125F, 0.5F, 0.125F, 0.25F});
+  measure_options options;
+  options.use_ladder = false;
+  options.candidates = {{"w1", make_spec(local_window(1))},
+                        {"w2", make_spec(local_window(2))},
+                        {"w3", make_spec(local_window(3))},
+                        {"id1", make_spec(special_tokens(token_classes::none, {1}))}};
+  profiler<> work({1, 1, 1, 8}, {}, options);
+  work.add(map.view());
+  EXPECT_EQ(work.sums().table.recovery(0, 0, 0), (1.0 + 0.5 + 0.5 + 0.25) / 4);
+  EXPECT_EQ(work.sums().table.recovery(0, 0, 1), (1.0 + 1.0 + 0.75 + 0.375) / 4);
+  EXPECT_EQ(work.sums().table.recovery(0, 0, 2), (1.0 + 1.0 + 1.0 + 0.875) / 4);
+  EXPECT_EQ(work.sums().table.recovery(0, 0, 3), (1.0 + 0.5 + 0.75 + 0.75) / 4);
+  EXPECT_EQ(work.sums().table.resident_rows(0), 1.0);
+  EXPECT_EQ(work.sums().table.resident_rows(2), 3.0);
+  EXPECT_EQ(work.sums().table.resident_rows(3), 2.0);
+  EXPECT_EQ(work.sums().table.recovery(0, 0, 4), 1.0);
+  EXPECT_EQ(work.candidates()[4].name, "global");
+}
+
+}  // namespace
+}  // namespace headwise::test
