@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// map_writer: recorded attention maps into a safetensors file, as an engine makes them: any order
+// of layers, heads and queries, straight to the file, so that a recording is never held in memory.
+// The prompts are known first, as their lengths are the shapes. The file appears at finish(),
+// whole, or not at all. One thread at a time.
+//
+// Tensors, per prompt p and layer l: p.l.attention [query_heads, queries, keys], p.tokens I32
+// [keys].
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headwise/core/rows.hpp"
+#include "headwise/io/map_format.hpp"
+#include "headwise/io/safetensors_writer.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+class map_writer {
+ public:
+  // prompts: the token ids of each, [keys]; they are named "0", "1", ... in the file. type: F16,
+  // BF16 or F32. Throws error as safetensors_writer does.
+  map_writer(const std::filesystem::path& path, const map_info& info,
+             std::span<const std::vector<std::int32_t>> prompts,
+             element_type type = element_type::f16)
+      : shape_(info.shape),
+        type_(type),
+        writer_(path, make_metadata(info), declare(info, prompts, type)) {
+    for (std::size_t p = 0; p < prompts.size(); ++p) {
+      keys_.push_back(prompts[p].size());
+      writer_.write(std::to_string(p) + ".tokens", 0, std::as_bytes(std::span(prompts[p])));
+    }
+  }
+
+  // weights: [queries, width], the rows of the queries from first_query on; keys from width on have
+  // no weight. Each row is written once, or finish() refuses.
+  void write(std::size_t prompt, std::uint32_t layer, std::uint32_t query_head,
+             position first_query, rows<const float> weights) {
+    HEADWISE_EXPECTS(
+        prompt < keys_.size() && layer < shape_.layers && query_head < shape_.query_heads,
+        "no such map");
+    const std::size_t keys = keys_[prompt];
+    HEADWISE_EXPECTS(weights.width <= keys && first_query + weights.count <= keys,
+                     "rows beyond the prompt");
+    const std::size_t row_bytes = keys * element_bytes(type_);
+    buffer_.assign(weights.count * row_bytes, std::byte{0});
+    for (std::size_t i = 0; i < weights.count; ++i)
+      encode_floats(type_, weights[i], buffer_.data() + i * row_bytes);
+    writer_.write(name(prompt, layer), (query_head * keys + first_query) * row_bytes, buffer_);
+  }
+
+  // Throws error(missing) naming a map of which rows are missing.
+  void finish() { writer_.finish(); }
+
+ private:
+  [[nodiscard]] static std::string name(std::size_t prompt, std::uint32_t layer) {
+    return std::to_string(prompt) + "." + std::to_string(layer) + ".attention";
+  }
+  [[nodiscard]] static std::vector<tensor_declaration> declare(
+      const map_info& info, std::span<const std::vector<std::int32_t>> prompts, element_type type) {
+    std::vector<tensor_declaration> tensors;
+    for (std::size_t p = 0; p < prompts.size(); ++p) {
+      const std::uint64_t keys = prompts[p].size();
+      for (std::uint32_t layer = 0; layer < info.shape.layers; ++layer)
+        tensors.push_back({name(p, layer), type, {info.shape.query_heads, keys, keys}});
+      tensors.push_back({std::to_string(p) + ".tokens", element_type::i32, {keys}});
+    }
+    return tensors;
+  }
+
+  model_shape shape_;
+  element_type type_;
+  safetensors_writer writer_;
+  std::vector<std::size_t> keys_;  // [prompts]
+  std::vector<std::byte> buffer_;
+};
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// replacing_file: a file that appears under its name only when it is whole. It is written beside
+// its target and renamed over it by commit(); destroyed before that, it leaves nothing behind and
+// what was there stays. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "headwise/io/mapped_file.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+class replacing_file {
+ public:
+  // size: the file begins as so many zero bytes, which a file system may keep as a hole.
+  explicit replacing_file(const std::filesystem::path& path, std::uint64_t size = 0)
+      : path_(path.string()), partial_(path_ + "." + std::to_string(::getpid()) + ".partial") {
+    constexpr int everybody_by_umask = 0666;
+    file_ = detail::file_descriptor(
+        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody_by_umask));
+    if (file_.get() < 0) fail("a folder in which files can be made");
+    if (!std::in_range<off_t>(size) || ::ftruncate(file_.get(), static_cast<off_t>(size)) != 0)
+      fail("room for " + std::to_string(size) + " bytes");
+  }
+  replacing_file(replacing_file&& other) noexcept
+      : path_(std::move(other.path_)),
+        partial_(std::exchange(other.partial_, {})),
+        file_(std::move(other.file_)) {}
+  replacing_file& operator=(replacing_file&&) = delete;
+  ~replacing_file() {
+    if (!partial_.empty()) ::unlink(partial_.c_str());
+  }
+
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
+
+  // Throws error(unreadable) with the system's reason, as commit() does.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written =
+          ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) fail("room to write at byte " + std::to_string(offset));
+      offset += static_cast<std::uint64_t>(written);
+      bytes = bytes.subspan(static_cast<std::size_t>(written));
+    }
+  }
+
+  void commit() {
+    if (!file_.close()) fail("a file system that takes what was written");
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("a name that can be replaced");
+    partial_.clear();
+  }
+
+ private:
+  [[noreturn]] void fail(std::string expected) const {
+    raise(error_code::unreadable, path_, detail::errno_text(errno), std::move(expected));
+  }
+
+  std::string path_;
+  std::string partial_;  // empty: nothing to remove
+  detail::file_descriptor file_;
+};
+
+HEADWISE_NAMESPACE_END
