@@ -14,7 +14,7 @@ set(blueprint_sees core policy)
 set(manager_sees core policy blueprint codec store)
 set(attend_sees core codec store/slab.hpp manager/head_view.hpp)
 set(profile_sees core policy blueprint)
-set(io_sees core policy blueprint profile/attention_map.hpp)
+set(io_sees core policy codec blueprint profile/attention_map.hpp)
 
 # Third-party headers by their first letters, and the only layer that may include them.
 set(guests Eigen nlohmann hwy)

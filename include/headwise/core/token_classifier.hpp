@@ -22,15 +22,17 @@ class token_classifier {
   explicit token_classifier(token_count sink_count, std::vector<token_classes> by_id = {})
       : sink_count_(sink_count), by_id_(std::move(by_id)) {}
 
-  // ids: [n], the tokens at positions first .. first + n. Throws error(out_of_range) naming the
-  // index and the value of an id outside the vocabulary; takes wide integers so that none wraps.
+  // ids: [n], the tokens at positions first .. first + n. Throws error(out_of_range) naming place,
+  // the index and the value of an id outside the vocabulary; takes wide integers so that none
+  // wraps.
   template <std::integral Id>
-  [[nodiscard]] std::vector<token> tokens(std::span<const Id> ids, position first = 0) const {
+  [[nodiscard]] std::vector<token> tokens(std::span<const Id> ids, position first = 0,
+                                          const std::string& place = "token ids") const {
     std::vector<token> result;
     result.reserve(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {
       if (!std::in_range<std::int32_t>(ids[i]) || ids[i] < 0 || !known(ids[i]))
-        raise(error_code::out_of_range, "token ids[" + std::to_string(i) + "]",
+        raise(error_code::out_of_range, place + "[" + std::to_string(i) + "]",
               std::to_string(ids[i]), "an id from 0 to " + std::to_string(last_id()));
       result.push_back(
           classify(static_cast<std::int32_t>(ids[i]), static_cast<position>(first + i)));

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// map_archive: a map_source over recorded maps on disk, of any number of prompts and any size. One
+// file is mapped at a time and one [queries, keys] matrix is held as float, so that memory does not
+// grow with the number of prompts. Opening looks into every file, so that a missing layer shows
+// before hours of work. Weights are handed out as they are: what makes them a probability is the
+// profiler's to check. Where a map has fewer queries than keys, they are the last ones.
+//
+// O(elements) per pass. One thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "headwise/io/map_files.hpp"
+#include "headwise/io/sha256.hpp"
+#include "headwise/profile/attention_map.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+// The name and hash of a file for a blueprint's provenance. O(bytes), bounded memory.
+[[nodiscard]] inline profile_source hash_source(const std::filesystem::path& path) {
+  constexpr std::size_t step = std::size_t{1} << 20;
+  const mapped_file file(path);
+  sha256 hash;
+  for (std::size_t at = 0; at < file.size(); at += step) {
+    const auto part = file.bytes().subspan(at, std::min(step, file.size() - at));
+    hash.add(part);
+    file.forget(part);
+  }
+  return {path.filename().string(), hash.hex()};
+}
+
+class map_archive {
+ public:
+  // paths: safetensors files, and folders of such files or of one set of .npy files
+  // (map_files.hpp), in the order in which the prompts are numbered. Throws error naming file and
+  // tensor.
+  explicit map_archive(std::span<const std::filesystem::path> paths) {
+    for (const std::filesystem::path& path : paths) add(path);
+    if (units_.empty())
+      raise(error_code::missing, "maps", "no files", "at least one file of recorded maps");
+    for (const unit& u : units_) survey(u);
+  }
+
+  [[nodiscard]] model_shape shape() const noexcept { return info_->shape; }
+  [[nodiscard]] const model_fingerprint& fingerprint() const noexcept { return info_->model; }
+  [[nodiscard]] const token_rules& rules() const noexcept { return info_->tokens; }
+  [[nodiscard]] std::uint64_t prompts() const noexcept { return prompts_; }
+  // Of the maps: what there is, and what next() has handed out in this pass.
+  [[nodiscard]] std::uint64_t bytes_total() const noexcept { return bytes_total_; }
+  [[nodiscard]] std::uint64_t bytes_done() const noexcept { return bytes_done_; }
+  // Every file that maps come from; hash_source() makes a blueprint's sources of them.
+  [[nodiscard]] const std::vector<std::filesystem::path>& files() const noexcept { return files_; }
+
+  // Prompt by prompt, layer by layer, query head by query head. Throws error where a file has
+  // changed since it was opened.
+  [[nodiscard]] std::optional<attention_map_view> next() {
+    if (matrix_) std::visit([&](auto& maps) { maps.forget(*matrix_); }, *open_);
+    matrix_.reset();
+    if (!advance()) return std::nullopt;
+    const attention_map_view view = std::visit([&](auto& maps) { return view_of(maps); }, *open_);
+    bytes_done_ += matrix_->bytes.size();
+    if (++head_ == info_->shape.query_heads) head_ = 0, ++layer_;
+    return view;
+  }
+
+  // Back to the first prompt.
+  void rewind() {
+    matrix_.reset();
+    open_.reset();
+    unit_ = prompt_in_unit_ = 0;
+    layer_ = head_ = 0;
+    prompt_ = bytes_done_ = 0;
+  }
+
+ private:
+  struct unit {
+    std::filesystem::path path;
+    bool npy = false;
+  };
+  using any_maps = std::variant<detail::safetensors_maps, detail::npy_maps>;
+
+  void add(const std::filesystem::path& path) {
+    std::error_code problem;
+    if (!std::filesystem::is_directory(path, problem)) {
+      if (path.extension() == ".npy")
+        raise(error_code::unsupported, path.string(), "one .npy file",
+              "the folder of a whole set of them");
+      units_.push_back({path, false});
+      files_.push_back(path);
+      return;
+    }
+    const auto tensors = detail::npy_maps::files_of(path, ".safetensors");
+    const auto arrays = detail::npy_maps::npy_files(path);
+    if (tensors.empty() && arrays.empty())
+      raise(error_code::missing, path.string(), "no maps", "files *.safetensors or *.npy");
+    for (const std::filesystem::path& file : tensors) units_.push_back({file, false});
+    if (!arrays.empty()) units_.push_back({path, true});
+    files_.insert(files_.end(), tensors.begin(), tensors.end());
+    files_.insert(files_.end(), arrays.begin(), arrays.end());
+  }
+
+  [[nodiscard]] static any_maps open(const unit& u) {
+    if (u.npy) return detail::npy_maps(u.path);
+    return detail::safetensors_maps(u.path);
+  }
+
+  void survey(const unit& u) {
+    const any_maps any = open(u);
+    std::visit(
+        [&](const auto& maps) {
+          if (!info_) set_info(maps.info());
+          require_same(maps.info(), u.path.string());
+          for (const detail::prompt_entry& prompt : maps.prompts())
+            static_cast<void>(tokens_of(maps, prompt));
+          prompts_ += maps.prompts().size();
+          bytes_total_ += maps.map_bytes();
+        },
+        any);
+  }
+
+  void set_info(const map_info& info) {
+    info_ = info;
+    classifier_ = info.model.vocab_size == 0 ? token_classifier(info.tokens.sink_count)
+                                             : make_classifier(info.tokens, info.model.vocab_size);
+  }
+
+  void require_same(const map_info& info, const std::string& place) const {
+    const auto same = [&](const char* what, const auto& got, const auto& expected) {
+      if (got == expected) return;
+      const auto text = [](const auto& value) {
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
+          return std::to_string(value);
+        else
+          return detail::in_quotes(value);
+      };
+      raise(error_code::shape_mismatch, place + ": metadata " + what, text(got),
+            text(expected) + " as in " + units_.front().path.string());
+    };
+    same("layers", info.shape.layers, info_->shape.layers);
+    same("query_heads", info.shape.query_heads, info_->shape.query_heads);
+    same("kv_heads", info.shape.kv_heads, info_->shape.kv_heads);
+    same("head_dim", info.shape.head_dim, info_->shape.head_dim);
+    same("model", info.model.name, info_->model.name);
+    same("vocab_size", info.model.vocab_size, info_->model.vocab_size);
+    same("tokenizer", info.model.tokenizer, info_->model.tokenizer);
+    same("sink_count", info.tokens.sink_count, info_->tokens.sink_count);
+    if (info.tokens != info_->tokens)
+      raise(error_code::shape_mismatch, place + ": metadata token_classes", "other classes",
+            "those of " + units_.front().path.string());
+  }
+
+  template <class Maps>
+  [[nodiscard]] std::vector<token> tokens_of(const Maps& maps,
+                                             const detail::prompt_entry& prompt) const {
+    const std::vector<std::int64_t> ids = maps.ids(prompt);
+    return classifier_.tokens(std::span(ids), 0, maps.tokens_place(prompt));
+  }
+
+  // Stands before the next map; false: there is none.
+  [[nodiscard]] bool advance() {
+    if (layer_ == info_->shape.layers) layer_ = 0, ++prompt_in_unit_, ++prompt_;
+    while (true) {
+      if (!open_) {
+        if (unit_ == units_.size()) return false;
+        open_.emplace(open(units_[unit_]));
+        std::visit([&](auto& maps) { require_same(maps.info(), units_[unit_].path.string()); },
+                   *open_);
+        prompt_in_unit_ = 0;
+      }
+      const std::size_t count =
+          std::visit([](auto& maps) { return maps.prompts().size(); }, *open_);
+      if (prompt_in_unit_ < count) return true;
+      open_.reset();
+      ++unit_;
+    }
+  }
+
+  template <class Maps>
+  [[nodiscard]] attention_map_view view_of(Maps& maps) {
+    const detail::prompt_entry& prompt = maps.prompts()[prompt_in_unit_];
+    if (layer_ == 0 && head_ == 0) keys_ = tokens_of(maps, prompt);
+    place_ = maps.place(prompt, layer_, head_);
+    matrix_ = maps.open(prompt, layer_, head_);
+    const auto first_query = static_cast<position>(matrix_->keys - matrix_->queries);
+    return {prompt_, layer_, head_, first_query, {floats(), matrix_->queries, matrix_->keys},
+            keys_,   place_};
+  }
+
+  // Of matrix_: in the file itself where they lie there as float, else converted.
+  [[nodiscard]] const float* floats() {
+    std::span<const std::byte> bytes = matrix_->bytes;
+    const bool native = matrix_->type == element_type::f32 && !matrix_->big_endian;
+    if (native && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0)
+      return reinterpret_cast<const float*>(bytes.data());
+    if (matrix_->big_endian) bytes = swapped(bytes, element_bytes(matrix_->type));
+    buffer_.resize(matrix_->queries * matrix_->keys);
+    decode_floats(matrix_->type, bytes.data(), buffer_);
+    return buffer_.data();
+  }
+
+  [[nodiscard]] std::span<const std::byte> swapped(std::span<const std::byte> bytes,
+                                                   std::size_t element) {
+    swapped_.assign(bytes.begin(), bytes.end());
+    for (auto at = swapped_.begin(); at != swapped_.end();
+         at += static_cast<std::ptrdiff_t>(element))
+      std::reverse(at, at + static_cast<std::ptrdiff_t>(element));
+    return swapped_;
+  }
+
+  std::vector<unit> units_;
+  std::vector<std::filesystem::path> files_;
+  std::optional<map_info> info_;  // of every unit
+  token_classifier classifier_{0};
+  std::uint64_t prompts_ = 0;
+  std::uint64_t bytes_total_ = 0;
+
+  std::size_t unit_ = 0;
+  std::size_t prompt_in_unit_ = 0;
+  std::uint32_t layer_ = 0;  // of the next map, as is head_
+  std::uint32_t head_ = 0;
+  std::uint64_t prompt_ = 0;
+  std::uint64_t bytes_done_ = 0;
+  std::optional<any_maps> open_;
+
+  // What the last view refers to.
+  std::optional<detail::map_matrix> matrix_;
+  std::vector<token> keys_;
+  std::string place_;
+  std::vector<float> buffer_;
+  std::vector<std::byte> swapped_;
+};
+
+static_assert(map_source<map_archive>);
+
+HEADWISE_NAMESPACE_END
