@@ -18,14 +18,23 @@
 #define HEADWISE_HAS_EXCEPTIONS 0
 #endif
 
-// A pack pragma that is in force where a consumer includes us must not change our layouts.
-#define HEADWISE_NAMESPACE_BEGIN                               \
-  _Pragma("pack(push)") _Pragma("pack()") namespace headwise { \
-    inline namespace HEADWISE_ABI_NAMESPACE {
+// Opens the namespace; every header does. Under a pack pragma of the consumer the standard
+// library's types, and with them ours, would have another layout than in the next unit.
+#define HEADWISE_NAMESPACE_BEGIN                                                      \
+  static_assert(                                                                      \
+      [] {                                                                            \
+        struct probe {                                                                \
+          char small;                                                                 \
+          void* aligned;                                                              \
+        };                                                                            \
+        return sizeof(probe) == 2 * sizeof(void*);                                    \
+      }(),                                                                            \
+      "headwise: a #pragma pack is in force where a header of headwise is included"); \
+  namespace headwise {                                                                \
+  inline namespace HEADWISE_ABI_NAMESPACE {
 #define HEADWISE_NAMESPACE_END \
   }                            \
-  }                            \
-  _Pragma("pack(pop)")
+  }
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
