@@ -6,6 +6,7 @@
 // With N the length after a step, keep_from is the first query that must still be answered:
 //   during the step   min(first attending query, N - horizon)
 //   after commit      min(N - 1, N - horizon)            so that it does not depend on chunking
+// but never less than it was: what is freed stays so. Only a rollback lowers it, to the next query.
 // A row is resident iff sees(keep_from, pos, lifetime), and it is freed at commit, never before.
 #pragma once
 
@@ -170,7 +171,7 @@ class sequence_state {
                      "commit of a step in which a head was not written");
     if (!tokens_.empty()) {
       length_ += static_cast<token_count>(tokens_.size());
-      keep_from_ = std::min<position>(length_ - 1, floor(length_));
+      keep_from_ = std::max(keep_from_, std::min<position>(length_ - 1, floor(length_)));
     }
     for (std::size_t head = 0; head < plan_.size(); ++head)
       for (token_stream& stream : mutable_streams(head))
@@ -239,7 +240,7 @@ class sequence_state {
     if (count == 0) return keep_from_;
     const auto after = static_cast<token_count>(length_ + count);
     const position attending = scope == attend_scope::every_query ? length_ : after - 1;
-    return std::min(attending, floor(after));
+    return std::max(keep_from_, std::min(attending, floor(after)));
   }
   [[nodiscard]] std::size_t count_rows(std::size_t head, const token_stream& stream,
                                        std::span<const token> tokens,

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random scripts against the naive cache, seeded. HEADWISE_PROPERTY_FACTOR=20 runs twenty times as
+// many; HEADWISE_PROPERTY_SEED=7 starts with script 7, which is how a failure is looked at alone.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "property/script.hpp"
+
+#include "headwise/codec/bf16.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/codec/f32.hpp"
+
+namespace headwise_tests {
+namespace {
+
+[[nodiscard]] std::uint32_t from_environment(const char* name, std::uint32_t otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::stoul(text));
+}
+
+// The four tests together: at least 2.2 million checks.
+constexpr std::size_t checks_of_a_test = 550'000;
+
+template <class Key, class Value>
+void run_scripts(std::uint32_t first_seed) {
+  const std::size_t target = checks_of_a_test * from_environment("HEADWISE_PROPERTY_FACTOR", 1);
+  std::uint32_t seed = from_environment("HEADWISE_PROPERTY_SEED", first_seed);
+  script_counts counts;
+  for (; counts.checks < target && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE("HEADWISE_PROPERTY_SEED=" + std::to_string(seed));
+    script<Key, Value>(seed, counts).run(60);
+  }
+  std::printf(
+      "%zu head/query checks, %zu attention outputs, %zu rollbacks, %zu blocked, %zu forks, "
+      "%zu cancels, %zu refusals\n",
+      counts.checks, counts.attends, counts.rollbacks, counts.blocked, counts.forks, counts.cancels,
+      counts.refusals);
+  // Every kind of operation did occur, many times.
+  EXPECT_GT(
+      std::min({counts.rollbacks, counts.blocked, counts.forks, counts.cancels, counts.refusals}),
+      50U);
+  EXPECT_GT(counts.attends, counts.checks / 10);
+}
+
+TEST(cache_against_reference, f32) {
+  run_scripts<headwise::f32, headwise::f32>(1);
+}
+TEST(cache_against_reference, f16) {
+  run_scripts<headwise::f16, headwise::f16>(100'001);
+}
+TEST(cache_against_reference, bf16) {
+  run_scripts<headwise::bf16, headwise::bf16>(200'001);
+}
+TEST(cache_against_reference, f16_keys_f32_values) {
+  run_scripts<headwise::f16, headwise::f32>(300'001);
+}
+
+}  // namespace
+}  // namespace headwise_tests

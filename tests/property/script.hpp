@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One random script: a manager with random policies, shape and memory, up to four sequences that
+// append, attend, cancel, roll back, fork and close, each mirrored by a reference_cache and checked
+// after every operation. A check is one query of one head: exactly the right positions, each once,
+// with the bytes that were written.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "headwise/attend/attend.hpp"
+#include "headwise/manager/cache_manager.hpp"
+#include "support/counting_resource.hpp"
+#include "support/every_nth.hpp"
+#include "support/random.hpp"
+#include "support/random_policy.hpp"
+#include "support/reference_attention.hpp"
+#include "support/reference_cache.hpp"
+
+namespace headwise_tests {
+
+struct script_counts {
+  std::size_t checks = 0;     // (head, query) visible sets
+  std::size_t attends = 0;    // (query head, query) outputs
+  std::size_t refusals = 0;   // steps and forks that got no memory
+  std::size_t rollbacks = 0;  // that succeeded
+  std::size_t blocked = 0;    // rollbacks that were refused
+  std::size_t forks = 0;
+  std::size_t cancels = 0;
+};
+
+// Not the macros of the framework: these compile once, not once for each codec.
+inline void expect_equal(std::size_t got, std::size_t expected, const char* what) {
+  if (got != expected) ADD_FAILURE() << what << " is " << got << ", not " << expected;
+}
+inline void expect_near(float got, double expected, const char* what) {
+  if (!(std::abs(double{got} - expected) <= 1e-5))
+    ADD_FAILURE() << what << " is " << got << ", not " << expected;
+}
+inline void expect(bool condition, const char* what) {
+  if (!condition) ADD_FAILURE() << "not so: " << what;
+}
+
+template <class Key, class Value>
+class script {
+ public:
+  script(std::uint32_t seed, script_counts& counts)
+      : random_(seed), counts_(counts), shape_(random_shape()), config_(random_config()) {
+    make_plan();
+    manager_.emplace(shape_, plan_, config_);
+    scratch_.emplace(shape_.group_size(), shape_.head_dim, longest);
+    open();
+  }
+
+  void run(int operations) {
+    for (int i = 0; i < operations && !testing::Test::HasFailure(); ++i) {
+      const std::size_t which = random_.below(static_cast<std::uint32_t>(live_.size()));
+      perform(which);
+      check_all();
+    }
+    live_.clear();
+    const headwise::manager_stats stats = manager_->stats();
+    expect_equal(stats.sequences, 0, "sequences at the end");
+    expect_equal(stats.pages_in_use, 0, "pages at the end");
+    expect_equal(stats.held_bytes, stats.idle_bytes, "bytes held at the end");
+    manager_.reset();
+    expect_equal(memory_.bytes(), 0, "bytes after the manager");
+  }
+
+ private:
+  using manager = headwise::cache_manager<test_policies, Key, Value>;
+  using sequence = typename manager::sequence_type;
+  using step = typename manager::step_type;
+  using view = typename manager::view_type;
+
+  static constexpr std::size_t longest = 260;
+  static constexpr std::size_t most_sequences = 4;
+
+  struct pair {
+    sequence real;
+    reference_cache expected;
+  };
+
+  // --- set-up ---
+
+  headwise::model_shape random_shape() {
+    constexpr std::uint32_t dims[] = {1, 3, 4, 8, 17};
+    const std::uint32_t kv_heads = random_.between(1, 3);
+    return {random_.between(1, 2), kv_heads * random_.between(1, 3), kv_heads,
+            dims[random_.below(std::size(dims))]};
+  }
+  headwise::cache_config random_config() {
+    headwise::cache_config config;
+    config.page_tokens = random_.one_in(2) ? random_.between(1, 8) : random_.between(1, 64);
+    if (random_.one_in(2)) config.pages = random_.between(4, 200);
+    if (random_.one_in(2))
+      config.reserved_pages =
+          random_.below(1 + static_cast<std::uint32_t>(std::min<std::size_t>(config.pages, 60)));
+    if (random_.one_in(3)) config.reserved_pages = std::min<std::size_t>(config.pages, 100);
+    config.rollback_horizon = random_.one_in(3) ? 0 : random_.between(0, 16);
+    config.memory = &memory_;
+    return config;
+  }
+  void make_plan() {
+    plan_.clear();
+    rules_.clear();
+    for (std::size_t head = 0; head < shape_.heads(); ++head) {
+      ruled_policy chosen = random_policy(random_);
+      plan_.push_back(std::move(chosen.policy));
+      rules_.push_back(std::move(chosen.rule));
+    }
+  }
+  void open() {
+    if (!live_.empty() && random_.one_in(2)) make_plan();  // a plan of the sequence's own
+    live_.push_back(std::make_unique<pair>(
+        pair{manager_->open(plan_), reference_cache(rules_, config_.rollback_horizon)}));
+  }
+
+  // --- operations ---
+
+  void perform(std::size_t which) {
+    pair& p = *live_[which];
+    const std::uint32_t kind = random_.below(20);
+    if (kind < 13)
+      append(p);
+    else if (kind < 16)
+      roll_back(p);
+    else if (kind < 18 && live_.size() < most_sequences)
+      fork(p);
+    else if (kind == 18 && live_.size() < most_sequences)
+      open();
+    else if (live_.size() > 1 || p.real.length() + 64 > longest)
+      close(which);
+  }
+
+  void close(std::size_t which) {
+    live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(which));
+    if (live_.empty()) open();
+  }
+
+  void fork(pair& p) {
+    const bool starved = random_.one_in(4);
+    if (starved) memory_.refuse_after(random_.below(8));
+    const std::size_t held = memory_.bytes();
+    try {
+      live_.push_back(std::make_unique<pair>(pair{p.real.fork(), p.expected}));
+      ++counts_.forks;
+    } catch (const std::bad_alloc&) {
+      expect(starved, "a fork is refused for want of memory only");
+      expect_equal(memory_.bytes(), held, "bytes after a refused fork");
+      ++counts_.refusals;
+    }
+    memory_.allow_all();
+  }
+
+  void roll_back(pair& p) {
+    const token_count n = random_.one_in(4) ? random_.between(0, p.real.length() + 2)
+                                            : random_.between(0, config_.rollback_horizon + 2);
+    if (n > p.real.length()) {
+      expect(!p.real.try_rollback(n), "a rollback beyond the start is refused");
+      return;
+    }
+    const token_count length = p.real.length() - n;
+    const auto verdict = p.expected.judge_rollback(length);
+    const bool blocked = p.real.rollback_blocker(n).has_value();
+    const bool done = p.real.try_rollback(n);
+    expect(done == (n == 0 || !blocked), "try_rollback and rollback_blocker agree");
+    if (done && n > 0) {
+      expect(verdict != reference_cache::verdict::must_refuse, "the rollback had to be refused");
+      p.expected.rollback(length);
+      ++counts_.rollbacks;
+    } else if (n > 0) {
+      expect(verdict != reference_cache::verdict::must_succeed, "the rollback was possible");
+      ++counts_.blocked;
+    }
+  }
+
+  void append(pair& p) {
+    const std::uint32_t room = static_cast<std::uint32_t>(longest) - p.real.length();
+    std::uint32_t count = random_.one_in(2) ? 1 : random_.between(1, random_.one_in(2) ? 8 : 64);
+    if (random_.one_in(20)) count = 0;
+    count = std::min(count, room);
+    const auto scope = random_.one_in(4) ? headwise::attend_scope::last_query
+                                         : headwise::attend_scope::every_query;
+    const std::vector<token> tokens = random_tokens(random_, p.real.length(), count);
+    const std::size_t needed = p.real.pages_needed(tokens, scope);
+    const headwise::manager_stats before = manager_->stats();
+    const bool starved = random_.one_in(8);
+    if (starved) memory_.refuse_after(random_.below(6));
+    std::optional<step> opened = p.real.try_append(tokens, scope);
+    memory_.allow_all();
+    if (!opened) {
+      expect(starved || needed > before.pages_available,
+             "a step is refused for want of memory only");
+      expect_equal(manager_->stats().pages_in_use, before.pages_in_use,
+                   "pages after a refused step");
+      ++counts_.refusals;
+      return;
+    }
+    expect_equal(manager_->stats().pages_in_use, before.pages_in_use + needed, "pages in a step");
+    p.expected.begin(tokens, scope);
+    const bool cancelled = random_.one_in(6);
+    write_heads(p, *opened, cancelled);
+    if (cancelled) {
+      opened.reset();
+      p.expected.cancel();
+      ++counts_.cancels;
+      expect_equal(manager_->stats().pages_in_use, before.pages_in_use,
+                   "pages after a cancelled step");
+    } else {
+      std::move(*opened).commit();
+      p.expected.commit();
+    }
+  }
+
+  // Writes the heads in random order, not all where the step is going to be cancelled, and checks
+  // each as soon as it is written.
+  void write_heads(pair& p, step& opened, bool cancelled) {
+    std::vector<std::size_t> order(shape_.heads());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+      std::swap(order[i], order[random_.below(static_cast<std::uint32_t>(i) + 1)]);
+    }
+    if (cancelled) order.resize(random_.below(static_cast<std::uint32_t>(order.size()) + 1));
+    const std::size_t count = opened.tokens().size();
+    for (const std::size_t head : order) {
+      write_head(p, opened, head, count);
+      const view seen = opened.head(id(head));
+      const position newest = p.real.length() + static_cast<token_count>(count);
+      for (position q = seen.first_query(); q < newest; ++q) check(p, head, seen, q, true);
+    }
+  }
+
+  void write_head(pair& p, step& opened, std::size_t head, std::size_t count) {
+    const std::size_t d = shape_.head_dim;
+    const std::vector<float> keys = random_.numbers(count * d);
+    const std::vector<float> values = random_.numbers(count * d);
+    const std::size_t key_bytes = Key::row_bytes(d);
+    const std::size_t value_bytes = Value::row_bytes(d);
+    std::vector<std::byte> encoded_keys, encoded_values;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto payload = std::make_shared<reference_payload>();
+      payload->key_bytes.resize(key_bytes);
+      payload->value_bytes.resize(value_bytes);
+      payload->key.resize(d);
+      payload->value.resize(d);
+      Key::encode({keys.data() + i * d, d}, payload->key_bytes.data());
+      Value::encode({values.data() + i * d, d}, payload->value_bytes.data());
+      Key::decode(payload->key_bytes.data(), payload->key);
+      Value::decode(payload->value_bytes.data(), payload->value);
+      encoded_keys.insert(encoded_keys.end(), payload->key_bytes.begin(), payload->key_bytes.end());
+      encoded_values.insert(encoded_values.end(), payload->value_bytes.begin(),
+                            payload->value_bytes.end());
+      p.expected.write(head, i, std::move(payload));
+    }
+    if (random_.one_in(2))
+      opened.write(id(head), {keys.data(), count, d}, {values.data(), count, d});
+    else
+      opened.write_encoded(id(head), encoded_keys, encoded_values);
+  }
+
+  // --- checks ---
+
+  [[nodiscard]] headwise::head_id id(std::size_t head) const {
+    return {static_cast<std::uint32_t>(head) / shape_.kv_heads,
+            static_cast<std::uint32_t>(head) % shape_.kv_heads};
+  }
+
+  void check_all() {
+    std::size_t held = 0;
+    std::size_t pages = 0;
+    for (const auto& p : live_) {
+      const headwise::cache_stats stats = p->real.stats();
+      held += stats.held_bytes();
+      pages += pages_of(stats);
+      check_stats(*p, stats);
+      for (std::size_t head = 0; head < shape_.heads(); ++head) {
+        const view seen = p->real.head(id(head));
+        expect_equal(seen.first_query(), p->expected.first_query(), "first_query");
+        expect_equal(seen.resident_rows(), p->expected.resident(head), "resident_rows of a head");
+        for (position q = seen.first_query(); q < p->real.length(); ++q)
+          check(*p, head, seen, q, q + 1 == p->real.length());
+      }
+    }
+    const headwise::manager_stats stats = manager_->stats();
+    const std::size_t shared = pages - stats.pages_in_use;
+    expect_equal(stats.sequences, live_.size(), "sequences");
+    expect_equal(stats.held_bytes, memory_.bytes(), "bytes held by the manager");
+    expect_equal(held - shared * stats.page_bytes + stats.idle_bytes, memory_.bytes(),
+                 "bytes of the sequences, shared pages once, and of idle pages");
+  }
+
+  [[nodiscard]] std::size_t row_bytes() const {
+    return Key::row_bytes(shape_.head_dim) + Value::row_bytes(shape_.head_dim);
+  }
+  [[nodiscard]] std::size_t pages_of(const headwise::cache_stats& stats) const {
+    return (stats.payload_bytes + stats.reserved_bytes) / (config_.page_tokens * row_bytes());
+  }
+  void check_stats(const pair& p, const headwise::cache_stats& stats) const {
+    expect_equal(stats.length, p.expected.length(), "length");
+    expect_equal(stats.resident_rows, p.expected.resident(), "resident_rows");
+    expect_equal(stats.payload_bytes, stats.resident_rows * row_bytes(), "payload_bytes");
+    expect_equal(stats.full_rows, shape_.heads() * stats.length, "full_rows");
+    expect_equal(stats.full_bytes, stats.full_rows * row_bytes(), "full_bytes");
+  }
+
+  void check(const pair& p, std::size_t head, const view& seen, position q, bool attend_too) {
+    ++counts_.checks;
+    p.expected.visible(head, q, wanted_);
+    const std::string problem = difference(seen, q);
+    if (!problem.empty())
+      ADD_FAILURE() << to_string(id(head)) << " query " << q << " length " << p.real.length()
+                    << ": " << problem;
+    else if (attend_too && !wanted_.empty())
+      check_attend(seen, q);
+  }
+
+  // Empty where `seen` shows the query exactly wanted_.
+  [[nodiscard]] std::string difference(const view& seen, position q) {
+    got_.clear();
+    bool ascending = true;
+    const std::size_t key_bytes = Key::row_bytes(shape_.head_dim);
+    const std::size_t value_bytes = Value::row_bytes(shape_.head_dim);
+    seen.for_each_slab(q, [&](const headwise::slab& s) {
+      ascending = ascending && s.count > 0;
+      for (std::uint32_t r = 0; r < s.count; ++r) {
+        ascending = ascending && (r == 0 || s.positions[r - 1] < s.positions[r]);
+        got_.push_back({s.positions[r], s.keys + r * key_bytes, s.values + r * value_bytes});
+      }
+    });
+    std::sort(got_.begin(), got_.end(), [](const row& a, const row& b) { return a.pos < b.pos; });
+    if (!ascending) return "an empty slab, or one that does not ascend";
+    if (got_.size() != wanted_.size())
+      return std::to_string(got_.size()) + " rows, not " + std::to_string(wanted_.size());
+    for (std::size_t i = 0; i < got_.size(); ++i) {
+      const reference_payload& payload = *wanted_[i]->payload;
+      if (got_[i].pos != wanted_[i]->pos)
+        return "position " + std::to_string(got_[i].pos) + ", not " +
+               std::to_string(wanted_[i]->pos);
+      if (std::memcmp(got_[i].key, payload.key_bytes.data(), key_bytes) != 0 ||
+          std::memcmp(got_[i].value, payload.value_bytes.data(), value_bytes) != 0)
+        return "other bytes at position " + std::to_string(got_[i].pos);
+    }
+    return {};
+  }
+
+  // Rows are compared as bytes above, so what is left is the arithmetic of one pass in float: 1e-5.
+  void check_attend(const view& seen, position q) {
+    const std::size_t d = shape_.head_dim;
+    const std::size_t group = shape_.group_size();
+    const float scale = 0.5F;
+    const std::vector<float> queries = random_.numbers(group * d);
+    std::vector<float> out(group * d, -1.0F);
+    std::vector<float> lse(group);
+    headwise::attend(seen, q, headwise::rows<const float>(queries.data(), group, d), scale,
+                     headwise::rows<float>(out.data(), group, d), lse, *scratch_);
+    std::vector<std::span<const float>> keys, values;
+    for (const reference_row* wanted : wanted_) {
+      keys.emplace_back(wanted->payload->key);
+      values.emplace_back(wanted->payload->value);
+    }
+    for (std::size_t g = 0; g < group; ++g) {
+      ++counts_.attends;
+      const reference_output expected =
+          reference_attention({queries.data() + g * d, d}, double{scale}, keys, values);
+      expect_near(lse[g], expected.lse, "lse");
+      for (std::size_t i = 0; i < d; ++i)
+        expect_near(out[g * d + i], expected.values[i], "an output");
+    }
+  }
+
+  struct row {
+    position pos;
+    const std::byte* key;
+    const std::byte* value;
+  };
+
+  random_source random_;
+  script_counts& counts_;
+  counting_resource memory_;
+  headwise::model_shape shape_;
+  headwise::cache_config config_;
+  std::vector<test_policy> plan_;
+  std::vector<lifetime_rule> rules_;
+  std::optional<manager> manager_;
+  std::optional<headwise::attend_scratch> scratch_;
+  std::vector<std::unique_ptr<pair>> live_;
+  std::vector<const reference_row*> wanted_;
+  std::vector<row> got_;
+};
+
+}  // namespace headwise_tests

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The naive cache that the real one is held against: for each head a plain list of every token, of
+// which a query at q sees those with pos <= q and q - pos < lifetime. It also remembers which rows
+// a real cache has given up, since that decides which rollbacks are possible.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "headwise/core/types.hpp"
+#include "headwise/manager/cache_config.hpp"
+
+namespace headwise_tests {
+
+using headwise::position;
+using headwise::token;
+using headwise::token_count;
+
+using lifetime_rule = std::function<token_count(const token&)>;
+
+struct reference_payload {
+  std::vector<std::byte> key_bytes, value_bytes;  // encoded
+  std::vector<float> key, value;                  // decoded again: what a kernel computes with
+};
+
+struct reference_row {
+  position pos = 0;
+  token_count lifetime = 0;
+  bool freed = false;
+  std::shared_ptr<const reference_payload> payload;  // null until the head is written
+};
+
+class reference_cache {
+ public:
+  reference_cache(std::vector<lifetime_rule> rules, token_count horizon)
+      : rules_(std::move(rules)), heads_(rules_.size()), horizon_(horizon) {}
+
+  [[nodiscard]] token_count length() const { return length_; }
+  [[nodiscard]] std::size_t heads() const { return heads_.size(); }
+  // The first query that must be answered: the later of what the rule asks for and what earlier
+  // commits have left (a rollback does not bring rows back).
+  [[nodiscard]] position first_query() const { return step_ ? step_->from : keep_from_; }
+
+  void begin(std::span<const token> tokens, headwise::attend_scope scope) {
+    const auto count = static_cast<token_count>(tokens.size());
+    const position attending =
+        scope == headwise::attend_scope::every_query ? length_ : length_ + count - 1;
+    const position from =
+        count == 0 ? keep_from_ : std::max(keep_from_, std::min(attending, floor(length_ + count)));
+    step_ = step{count, from};
+    for (std::size_t head = 0; head < heads_.size(); ++head)
+      for (const token& t : tokens)
+        heads_[head].push_back({t.pos, rules_[head](t), false, nullptr});
+  }
+  void write(std::size_t head, std::size_t i, std::shared_ptr<const reference_payload> payload) {
+    heads_[head][length_ + i].payload = std::move(payload);
+  }
+  void cancel() {
+    for (auto& rows : heads_) rows.resize(length_);
+    step_.reset();
+  }
+  void commit() {
+    length_ += step_->count;
+    if (step_->count > 0)
+      keep_from_ = std::max(keep_from_, std::min<position>(length_ - 1, floor(length_)));
+    for (auto& rows : heads_)
+      for (reference_row& row : rows) row.freed = row.freed || !visible_from(row, keep_from_);
+    step_.reset();
+  }
+
+  enum class verdict { must_succeed, may_refuse, must_refuse };
+  // may_refuse: nothing that the next query sees is gone, but the rollback passes the newest freed
+  // token of one lifetime, behind which a real cache need not look.
+  [[nodiscard]] verdict judge_rollback(token_count length) const {
+    verdict result = verdict::must_succeed;
+    for (const auto& rows : heads_)
+      for (const reference_row& row : rows) {
+        if (!row.freed || row.lifetime == 1) continue;
+        if (row.pos < length && sees(length, row)) return verdict::must_refuse;
+        if (row.pos >= length && length > 0) result = verdict::may_refuse;
+      }
+    return result;
+  }
+  void rollback(token_count length) {
+    for (auto& rows : heads_) rows.resize(length);
+    length_ = length;
+    keep_from_ = std::min(keep_from_, length);
+  }
+
+  // What the query sees, ascending by position. Rows of the open step count once written.
+  void visible(std::size_t head, position query, std::vector<const reference_row*>& out) const {
+    out.clear();
+    for (const reference_row& row : heads_[head])
+      if (row.payload && sees(query, row)) out.push_back(&row);
+  }
+  // Committed rows that must be held.
+  [[nodiscard]] std::size_t resident(std::size_t head) const {
+    const auto& rows = heads_[head];
+    return static_cast<std::size_t>(
+        std::count_if(rows.begin(), rows.end(), [](const auto& row) { return !row.freed; }));
+  }
+  [[nodiscard]] std::size_t resident() const {
+    std::size_t sum = 0;
+    for (std::size_t head = 0; head < heads_.size(); ++head) sum += resident(head);
+    return sum;
+  }
+
+ private:
+  struct step {
+    token_count count;
+    position from;
+  };
+
+  [[nodiscard]] static bool sees(position query, const reference_row& row) {
+    return row.pos <= query && query - row.pos < row.lifetime;
+  }
+  [[nodiscard]] static bool visible_from(const reference_row& row, position first) {
+    return row.pos >= first || sees(first, row);
+  }
+  [[nodiscard]] position floor(token_count length) const {
+    return length > horizon_ ? length - horizon_ : 0;
+  }
+
+  std::vector<lifetime_rule> rules_;               // [heads]
+  std::vector<std::vector<reference_row>> heads_;  // [heads][length + open step]
+  token_count horizon_;
+  token_count length_ = 0;
+  position keep_from_ = 0;
+  std::optional<step> step_;
+};
+
+}  // namespace headwise_tests
