@@ -18,7 +18,7 @@ function(headwise_add_tests group)
     if(NOT group IN_LIST HEADWISE_TEST_GROUPS OR NOT arg_SOURCES)
         return()
     endif()
-    add_executable(headwise_${group}_tests ${arg_SOURCES})
+    add_executable(headwise_${group}_tests ${arg_SOURCES} "${PROJECT_SOURCE_DIR}/tests/support/allocation_watch.cpp")
     target_include_directories(headwise_${group}_tests PRIVATE "${PROJECT_SOURCE_DIR}/tests")
     target_link_libraries(headwise_${group}_tests PRIVATE headwise_development GTest::gtest_main ${arg_LINKS})
     gtest_discover_tests(

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decode asks nobody for memory: not the heap, not the cache's memory resource. The operators new
-// of this program count, whoever calls them.
-#include <atomic>
-#include <cstdlib>
-#include <new>
+// Decode asks nobody for memory: not the heap, not the cache's memory resource.
 #include <optional>
 #include <vector>
 
@@ -12,44 +8,10 @@
 
 #include "headwise/attend/attend.hpp"
 #include "headwise/manager/cache_manager.hpp"
+#include "support/allocation_watch.hpp"
 #include "support/counting_resource.hpp"
 #include "support/every_nth.hpp"
 #include "support/random.hpp"
-
-namespace {
-
-std::atomic<std::size_t> heap_calls{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  ++heap_calls;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* const block = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
-  if (block == nullptr) throw std::bad_alloc();
-  return block;
-}
-
-}  // namespace
-
-// The other forms of new call one of these two, and the other forms of delete one of these four.
-// Never inline, or the compiler sees malloc's memory where it looks for that of new.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  return counted(bytes, alignof(std::max_align_t));
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept {
-  std::free(block);
-}
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept {
-  std::free(block);
-}
-[[gnu::noinline]] void operator delete(void* block, std::align_val_t) noexcept {
-  std::free(block);
-}
-[[gnu::noinline]] void operator delete(void* block, std::size_t, std::align_val_t) noexcept {
-  std::free(block);
-}
 
 namespace headwise_tests {
 namespace {
@@ -129,13 +91,13 @@ TEST_P(decode_without_allocation, from_the_second_token_on) {
   counting_resource memory;
   decoder engine(reserved(memory, GetParam()));
   engine.decode();
-  const std::size_t heap_before = heap_calls;
+  const allocation_watch heap;
   const std::size_t memory_before = memory.calls();
   for (position i = 1; i < tokens_decoded; ++i) {
     engine.decode();
     if (HasFatalFailure()) return;
   }
-  EXPECT_EQ(heap_calls, heap_before);
+  EXPECT_EQ(heap.count(), 0U);
   EXPECT_EQ(memory.calls(), memory_before);
   EXPECT_EQ(engine.text.length(), tokens_decoded);
   EXPECT_LT(engine.text.stats().kept_ratio(), 0.5);  // most was evicted on the way
@@ -147,7 +109,7 @@ TEST(decode_memory, rollback_and_cancel_do_not_allocate_either) {
   counting_resource memory;
   decoder engine(reserved(memory, 8));
   for (int i = 0; i < 100; ++i) engine.decode();
-  const std::size_t heap_before = heap_calls;
+  const allocation_watch heap;
   const std::size_t memory_before = memory.calls();
   for (int round = 0; round < 200; ++round) {
     for (int i = 0; i < 5; ++i) engine.decode();
@@ -155,7 +117,7 @@ TEST(decode_memory, rollback_and_cancel_do_not_allocate_either) {
     const token t{engine.text.length(), 1};
     ASSERT_TRUE(engine.text.try_append({&t, 1}).has_value());  // and cancelled at once
   }
-  EXPECT_EQ(heap_calls, heap_before);
+  EXPECT_EQ(heap.count(), 0U);
   EXPECT_EQ(memory.calls(), memory_before);
 }
 
