@@ -4,16 +4,26 @@
 // the oracle: recovery and resident rows as loops over the one predicate, sees().
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headwise/policy/policy_list.hpp"
 #include "headwise/profile/attention_map.hpp"
+#include "support/random.hpp"
 
-namespace headwise::test {
+namespace headwise_tests {
+
+using headwise::attention_map_view;
+using headwise::model_shape;
+using headwise::position;
+using headwise::sees;
+using headwise::token;
+using headwise::token_classes;
+using headwise::token_count;
 
 struct recorded_map {
   std::uint64_t prompt = 0;
@@ -60,11 +70,11 @@ struct recorded_source {
 
 // n tokens: ids from 0 to 9, the first `sinks` in the sink class, ids 7 special, 8 and 9
 // punctuation.
-[[nodiscard]] inline std::vector<token> random_tokens(std::mt19937_64& random, std::size_t n,
+[[nodiscard]] inline std::vector<token> random_tokens(random_source& random, std::size_t n,
                                                       token_count sinks) {
   std::vector<token> tokens;
   for (position pos = 0; pos < n; ++pos) {
-    token t{pos, static_cast<std::int32_t>(random() % 10), token_classes::none};
+    token t{pos, static_cast<std::int32_t>(random.below(10)), token_classes::none};
     if (pos < sinks) t.classes |= token_classes::sink;
     if (t.id == 7) t.classes |= token_classes::special;
     if (t.id >= 8) t.classes |= token_classes::punctuation;
@@ -74,17 +84,17 @@ struct recorded_source {
 }
 
 // A causal map with rows that sum to one; some heads look near, some far, some weights are 0.
-inline void fill_random(std::mt19937_64& random, recorded_map& map) {
-  std::uniform_real_distribution<float> uniform(0.0F, 1.0F);
-  const float reach = uniform(random) * 3.0F;
+inline void fill_random(random_source& random, recorded_map& map) {
+  const auto unit = [&] { return (random.number() + 1.0F) / 2.0F; };
+  const float fade = 0.5F + unit();  // of a weight, for each doubling of its age
   const std::size_t keys = map.keys.size();
   map.weights.assign(map.queries * keys, 0.0F);
   for (std::size_t row = 0; row < map.queries; ++row) {
     const std::size_t query = map.first_query + row;
     double sum = 0.0;
     for (std::size_t key = 0; key <= query; ++key) {
-      float weight = uniform(random) < 0.2F ? 0.0F : uniform(random);
-      for (std::size_t age = query - key; age > 1; age /= 2) weight *= 1.5F - reach / 3.0F;
+      float weight = random.one_in(5) ? 0.0F : unit();
+      for (std::size_t age = query - key; age > 1; age /= 2) weight *= fade;
       if (key == query) weight += 0.01F;
       map.at(row, key) = weight;
       sum += static_cast<double>(weight);
@@ -95,14 +105,14 @@ inline void fill_random(std::mt19937_64& random, recorded_map& map) {
 }
 
 // Every layer and query head of `prompts` prompts of 1 to 40 tokens, heads in random order.
-[[nodiscard]] inline std::vector<recorded_map> random_maps(std::mt19937_64& random,
+[[nodiscard]] inline std::vector<recorded_map> random_maps(random_source& random,
                                                            const model_shape& shape,
                                                            std::size_t prompts, token_count sinks) {
   std::vector<recorded_map> maps;
   for (std::uint64_t prompt = 0; prompt < prompts; ++prompt) {
-    const std::vector<token> keys = random_tokens(random, 1 + random() % 40, sinks);
-    const std::size_t queries = 1 + random() % keys.size();
-    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(maps.size());
+    const std::uint32_t tokens = random.between(1, 40), queries = random.between(1, tokens);
+    const std::vector<token> keys = random_tokens(random, tokens, sinks);
+    const std::size_t first = maps.size();
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
       for (std::uint32_t head = 0; head < shape.query_heads; ++head) {
         recorded_map map;
@@ -110,12 +120,13 @@ inline void fill_random(std::mt19937_64& random, recorded_map& map) {
         map.layer = layer;
         map.query_head = head;
         map.queries = queries;
-        map.first_query = static_cast<position>(keys.size() - queries);
+        map.first_query = tokens - queries;
         map.keys = keys;
         fill_random(random, map);
         maps.push_back(std::move(map));
       }
-    std::shuffle(maps.begin() + first, maps.end(), random);
+    for (std::size_t i = maps.size() - 1; i > first; --i)
+      std::swap(maps[i], maps[first + random.below(static_cast<std::uint32_t>(i + 1 - first))]);
   }
   return maps;
 }
@@ -176,4 +187,4 @@ template <class Policy>
   return rows / prompts;
 }
 
-}  // namespace headwise::test
+}  // namespace headwise_tests

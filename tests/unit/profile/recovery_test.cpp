@@ -6,88 +6,63 @@
 #include <gtest/gtest.h>
 
 #include "headwise/profile/profiler.hpp"
+#include "support/every_nth.hpp"
 #include "support/recorded_maps.hpp"
 
-namespace headwise::test {
+namespace headwise_tests {
 namespace {
 
-// A stranger's policy: every n-th position stays, odd ids stay for a while, the rest not long.
-struct milestones {
-  static constexpr std::string_view kind = "milestones";
-  token_count step = 2, odd = 5, rest = 2;
+using namespace headwise;
 
-  [[nodiscard]] token_count lifetime(const token& t) const noexcept {
-    if (t.pos % step == 0) return forever;
-    return t.id % 2 != 0 ? odd : rest;
-  }
-  [[nodiscard]] lifetime_set lifetimes() const noexcept { return {rest, odd, forever}; }
-  [[nodiscard]] static milestones from_spec(const policy_spec& spec) {
-    const auto value = [&](const char* name) {
-      return static_cast<token_count>(spec.params.find(name)->second);
-    };
-    return {value("step"), value("odd"), value("rest")};
-  }
-  [[nodiscard]] policy_spec to_spec() const {
-    return {std::string(kind), {{"step", step}, {"odd", odd}, {"rest", rest}}, {}, {}};
-  }
-  friend bool operator==(const milestones&, const milestones&) = default;
-};
-
-using policies = policy_list<global, local_window, special_tokens,
-                             union_of<special_tokens, local_window>, milestones>;
-
-policies::variant random_policy(std::mt19937_64& random) {
-  const auto number = [&](std::uint64_t most) {
-    return static_cast<token_count>(1 + random() % most);
-  };
-  const special_tokens special(
-      static_cast<token_classes>(random() % 8),
-      random() % 2 ? std::vector<std::int32_t>{} : std::vector<std::int32_t>{1, 4, 8});
-  switch (random() % 6) {
+test_policy random_policy(random_source& random) {
+  const auto ids = random.one_in(2) ? std::vector<std::int32_t>{} : std::vector{1, 4, 8};
+  const special_tokens special(static_cast<token_classes>(random.below(8)), ids);
+  const local_window window(random.between(1, 45));
+  const stranger::every_nth nth(random.between(1, 7), random.between(1, 10), random.between(1, 30));
+  switch (random.below(6)) {
     case 0:
       return global{};
     case 1:
-      return local_window(number(45));
+      return window;
     case 2:
       return special;
     case 3:
-      return milestones{number(7), number(30), number(10)};
+      return nth;
+    case 4:
+      return union_of(nth, window);
     default:
-      return union_of(special, local_window(number(45)));
+      return union_of(special, window);
   }
 }
 
 struct trial {
   model_shape shape;
   token_count sinks, length;
-  position skip;
+  position skip = 0;
   std::vector<recorded_map> maps;
-  std::vector<policies::variant> candidates;
+  std::vector<test_policy> candidates;
 
-  explicit trial(std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    const auto number = [&](std::uint64_t most) {
-      return static_cast<std::uint32_t>(1 + random() % most);
-    };
-    const std::uint32_t kv_heads = number(3);
-    shape = {number(2), kv_heads * number(3), kv_heads, 8};
-    sinks = number(5) - 1;
-    length = number(60);
-    maps = random_maps(random, shape, number(3), sinks);
-    skip = 0;
-    for (std::size_t c = number(12); c-- > 0;) candidates.push_back(random_policy(random));
-    // The last query of a map of the first prompt counts in any case.
-    if (random() % 3 == 0) skip = static_cast<position>(random() % maps.front().keys.size());
+  explicit trial(std::uint32_t seed) {
+    random_source random(seed);
+    const std::uint32_t kv_heads = random.between(1, 3);
+    shape = {random.between(1, 2), kv_heads * random.between(1, 3), kv_heads, 8};
+    sinks = random.below(5);
+    length = random.between(1, 60);
+    maps = random_maps(random, shape, random.between(1, 3), sinks);
+    for (std::uint32_t c = random.between(1, 12); c-- > 0;)
+      candidates.push_back(random_policy(random));
+    // The last query of the first prompt counts in any case.
+    if (random.one_in(3)) skip = random.below(static_cast<std::uint32_t>(maps.front().keys.size()));
   }
 
-  [[nodiscard]] profiler<policies> measured() const {
+  [[nodiscard]] profiler<test_policies> measured() const {
     measure_options options;
     options.length = length;
     options.skip_queries = skip;
     options.use_ladder = false;
-    for (const auto& policy : candidates)
+    for (const test_policy& policy : candidates)
       options.candidates.push_back({std::to_string(options.candidates.size()), make_spec(policy)});
-    profiler<policies> work(shape, token_rules{sinks, {}}, options);
+    profiler<test_policies> work(shape, token_rules{sinks, {}}, options);
     for (const recorded_map& map : maps) work.add(map.view());
     return work;
   }
@@ -98,9 +73,9 @@ constexpr double recovery_bound = 1.0 / (1 << 27);
 
 TEST(recovery, is_the_mean_mass_that_queries_see) {
   std::size_t compared = 0;
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const trial t(seed);
-    const profiler<policies> work = t.measured();
+    const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
         for (std::uint32_t head = 0; head < t.shape.query_heads; ++head, ++compared) {
@@ -117,10 +92,10 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
 }
 
 TEST(recovery, is_exactly_one_where_nothing_is_lost) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
     trial t(seed);
     t.candidates = {local_window(40), global{}, local_window(1000)};  // prompts have <= 40 tokens
-    const profiler<policies> work = t.measured();
+    const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
         for (std::uint32_t head = 0; head < t.shape.query_heads; ++head)
@@ -129,21 +104,21 @@ TEST(recovery, is_exactly_one_where_nothing_is_lost) {
 }
 
 TEST(recovery, grows_with_the_window) {
-  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+  for (std::uint32_t seed = 0; seed < 50; ++seed) {
     trial t(seed);
     t.candidates.clear();
     for (token_count window = 1; window < 42; window += 4)
       t.candidates.emplace_back(local_window(window));
-    const profiler<policies> work = t.measured();
+    const profiler<test_policies> work = t.measured();
     for (std::size_t c = 1; c < t.candidates.size(); ++c)
       ASSERT_GE(work.sums().table.recovery(0, 0, c), work.sums().table.recovery(0, 0, c - 1));
   }
 }
 
 TEST(resident_rows, are_those_that_the_last_query_sees) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const trial t(seed);
-    const profiler<policies> work = t.measured();
+    const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       // Whole numbers over a whole number: no rounding but one.
       ASSERT_DOUBLE_EQ(work.sums().table.resident_rows(c),
@@ -153,9 +128,9 @@ TEST(resident_rows, are_those_that_the_last_query_sees) {
 }
 
 TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const trial t(seed);
-    const profiler<policies> work = t.measured();
+    const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c) {
       double stays = 0.0, behind = 0.0;
       std::uint64_t last = ~std::uint64_t{0};
@@ -176,7 +151,7 @@ TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
 TEST(recovery, counts_queries_from_the_first_that_is_not_skipped) {
   trial t(3);
   t.skip = 2;
-  const profiler<policies> work = t.measured();
+  const profiler<test_policies> work = t.measured();
   std::uint64_t expected = 0;
   for (const recorded_map& map : t.maps)
     if (map.layer == 0 && map.query_head == 0)
@@ -212,4 +187,4 @@ TEST(recovery, is_exact_by_hand) {
 }
 
 }  // namespace
-}  // namespace headwise::test
+}  // namespace headwise_tests

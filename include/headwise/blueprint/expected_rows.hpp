@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many rows a head of a blueprint will hold at a length other than the one that it was profiled
+// at. O(log ids) a head. Pure.
+//
+//   rows = s + f * b + (1 - f) * min(w, b)
+//
+// s: the sinks, if the policy keeps them; b = length - s: the other tokens; f: forever_fraction,
+// the share of them that never leaves; w: the policy's shortest lifetime, in which every other
+// token is held. Exact where f is 0 or 1 and one finite lifetime is all there is (windows, sinks +
+// windows, global); an expectation where f is a share of tokens measured in the profile's prompts.
+#pragma once
+
+#include <algorithm>
+
+#include "headwise/blueprint/blueprint.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+namespace detail {
+
+struct row_terms {
+  token_count sinks = 0;
+  token_count window = forever;
+  double stays = 1.0;
+
+  [[nodiscard]] double rows(token_count length) const noexcept {
+    const double held_sinks = std::min(sinks, length);
+    const double others = length - held_sinks;
+    return held_sinks + stays * others + (1.0 - stays) * std::min<double>(window, others);
+  }
+};
+
+template <class Policies>
+[[nodiscard]] row_terms make_row_terms(const head_plan& plan, const token_rules& rules) {
+  const auto policy = make_policy<Policies>(plan.policy, "policy '" + plan.name + "'");
+  row_terms terms;
+  terms.window = *lifetimes_of(policy).begin();
+  // An id of a sink is no sink's business: the class is what says that a policy keeps it.
+  const token sink{0, no_token_id, token_classes::sink};
+  if (lifetime_of(policy, sink) == forever) terms.sinks = rules.sink_count;
+  if (terms.window != forever) terms.stays = plan.forever_fraction;
+  return terms;
+}
+
+}  // namespace detail
+
+// At the end of a sequence of `length` tokens. Throws as make_policy does.
+template <class Policies = builtin_policies>
+[[nodiscard]] double expected_rows(const head_plan& plan, const token_rules& rules,
+                                   token_count length) {
+  return detail::make_row_terms<Policies>(plan, rules).rows(length);
+}
+
+// Of one head on average: over all heads, at the end of a sequence of `length` tokens.
+template <class Policies = builtin_policies>
+[[nodiscard]] double expected_rows(const blueprint& plan, token_count length) {
+  double sum = 0.0;
+  for (const head_plan& head : plan.heads)
+    sum += expected_rows<Policies>(head, plan.tokens, length);
+  return plan.heads.empty() ? 0.0 : sum / static_cast<double>(plan.heads.size());
+}
+
+// The same on average over the lengths 1 .. length too: what a decode of `length` tokens holds
+// while it runs. O(heads * length).
+template <class Policies = builtin_policies>
+[[nodiscard]] double mean_expected_rows(const blueprint& plan, token_count length) {
+  double sum = 0.0;
+  for (const head_plan& head : plan.heads) {
+    const detail::row_terms terms = detail::make_row_terms<Policies>(head, plan.tokens);
+    for (token_count now = 1; now <= length; ++now) sum += terms.rows(now);
+  }
+  return plan.heads.empty() || length == 0
+             ? 0.0
+             : sum / static_cast<double>(plan.heads.size()) / static_cast<double>(length);
+}
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Expected rows at other lengths, and the plans that no profile made.
+
+#include "headwise/profile/baselines.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "headwise/profile/profiler.hpp"
+#include "support/every_nth.hpp"
+#include "support/recorded_maps.hpp"
+
+namespace headwise_tests {
+namespace {
+
+using namespace headwise;
+
+head_plan head_with(const policy_spec& policy, double forever_fraction = 0.0,
+                    std::string name = "x") {
+  head_plan plan;
+  plan.name = std::move(name);
+  plan.policy = policy;
+  plan.forever_fraction = forever_fraction;
+  return plan;
+}
+
+// Sinks in a row, then tokens without classes: what the last query of `length` sees.
+template <class Policy>
+double counted_rows(const Policy& policy, token_count sinks, token_count length) {
+  double rows = 0.0;
+  for (position pos = 0; pos < length; ++pos) {
+    const token t{pos, 5, pos < sinks ? token_classes::sink : token_classes::none};
+    rows += sees(length - 1, pos, lifetime_of(policy, t)) ? 1.0 : 0.0;
+  }
+  return rows;
+}
+
+TEST(expected_rows, are_exact_for_windows_sinks_and_global) {
+  for (token_count sinks = 0; sinks < 6; ++sinks)
+    for (token_count window = 1; window < 12; ++window) {
+      const test_policy policies[] = {
+          global{}, local_window(window), special_tokens(token_classes::sink),
+          union_of(special_tokens(token_classes::sink), local_window(window)),
+          union_of(special_tokens(token_classes::punctuation), local_window(window))};
+      for (const test_policy& policy : policies)
+        for (token_count length = 1; length < 30; ++length)
+          ASSERT_EQ(expected_rows(head_with(make_spec(policy)), {sinks, {}}, length),
+                    counted_rows(policy, sinks, length))
+              << make_spec(policy).kind << " sinks " << sinks << " window " << window << " length "
+              << length;
+    }
+}
+
+TEST(expected_rows, mix_what_stays_with_what_leaves) {
+  const head_plan plan =
+      head_with(make_spec(union_of(special_tokens(token_classes::sink | token_classes::punctuation),
+                                   local_window(8))),
+                0.25);
+  // 4 sinks + a quarter of 96 + three quarters of a window of 8
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 100), 4.0 + 24.0 + 6.0);
+  // while the window still holds all: all
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 12), 12.0);
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 3), 3.0);
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 0), 0.0);
+}
+
+TEST(expected_rows, take_a_strangers_policy) {
+  const head_plan plan = head_with(make_spec(test_policy(stranger::every_nth(4, 1, 1))), 0.25);
+  EXPECT_EQ(expected_rows<test_policies>(plan, {}, 100), 25.75);
+  EXPECT_THROW((void)expected_rows(plan, {}, 100), error);
+}
+
+// At the stated length they are close to what the profile counted: f is a share, not a place.
+TEST(expected_rows, agree_with_the_profile_that_they_come_from) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    random_source random(seed);
+    const model_shape shape{1, 2, 1, 8};
+    const token_rules rules{2, {}};
+    const std::vector<recorded_map> maps = random_maps(random, shape, 3, 2);
+    profile_options options;
+    options.measure.length = 200;
+    recorded_source source{shape, &maps};
+    const head_plan plan = profile(source, rules, {}, options).heads.front();
+    // A window of w tokens holds between 0 and w of those that stay.
+    const double bound = *lifetimes_of(make_policy<>(plan.policy)).begin() == forever
+                             ? 1e-9
+                             : *lifetimes_of(make_policy<>(plan.policy)).begin();
+    ASSERT_NEAR(expected_rows(plan, rules, 200), 200 * plan.resident_fraction, bound) << plan.name;
+  }
+}
+
+blueprint some_plan() {
+  blueprint plan = uniform_blueprint({6, 4, 2, 8}, make_spec(global{}), "global", {4, {}});
+  for (std::size_t i = 0; i < plan.heads.size(); ++i)
+    if (i % 3 != 0)
+      plan.heads[i] = head_with(make_spec(local_window(static_cast<token_count>(10 + i))), 0.0,
+                                "local(" + std::to_string(10 + i) + ")");
+  return plan;
+}
+
+TEST(mean_expected_rows, are_the_mean_over_lengths) {
+  const blueprint plan = some_plan();
+  double sum = 0.0;
+  for (token_count length = 1; length <= 64; ++length) sum += expected_rows(plan, length);
+  EXPECT_NEAR(mean_expected_rows(plan, 64), sum / 64, 1e-9);
+}
+
+TEST(window_for_rows, is_the_smallest_that_holds_as_much) {
+  const auto mean = [](token_count window, token_count length) {
+    double rows = 0.0;
+    for (token_count now = 1; now <= length; ++now) rows += std::min(window, now);
+    return rows / length;
+  };
+  for (token_count length = 1; length < 40; ++length)
+    for (double rows = 0.0; rows <= (length + 1) / 2.0; rows += 0.25) {
+      const token_count window = window_for_rows(rows, length);
+      ASSERT_GE(mean(window, length), rows - 1e-9);
+      if (window > 1) {
+        ASSERT_LT(mean(window - 1, length), rows);
+      }
+    }
+  EXPECT_EQ(window_for_rows(1e9, 40), 40U);
+  EXPECT_THROW((void)window_for_rows(-1.0, 40), error);
+  EXPECT_THROW((void)window_for_rows(1.0, 0), error);
+}
+
+TEST(window_plan, holds_what_the_blueprint_holds) {
+  const blueprint plan = some_plan();
+  const token_count window = window_for_rows(plan, 64);
+  const blueprint plain = window_plan(plan, window, 64);
+  EXPECT_GE(mean_expected_rows(plain, 64), mean_expected_rows(plan, 64));
+  EXPECT_LT(mean_expected_rows(plain, 64), mean_expected_rows(plan, 64) + 1.0);
+  for (const head_plan& head : plain.heads) {
+    EXPECT_EQ(head.policy, make_spec(local_window(window)));
+    EXPECT_EQ(head.resident_fraction, window / 64.0);
+  }
+  EXPECT_EQ(plain.shape, plan.shape);
+}
+
+std::map<std::string, int> histogram(const blueprint& plan) {
+  std::map<std::string, int> counts;
+  for (const head_plan& head : plan.heads) ++counts[head.name];
+  return counts;
+}
+
+TEST(shuffled_plan, moves_the_policies_and_keeps_their_number) {
+  const blueprint plan = some_plan();
+  const blueprint once = shuffled_plan(plan, 1);
+  EXPECT_EQ(histogram(once), histogram(plan));
+  EXPECT_EQ(once, shuffled_plan(plan, 1));
+  EXPECT_NE(once, shuffled_plan(plan, 2));
+  EXPECT_EQ(once.heads.front().recovery, 0.0);  // not measured
+  EXPECT_TRUE(once.heads.front().candidates.empty());
+}
+
+TEST(random_plan, draws_every_class) {
+  blueprint plan = uniform_blueprint({30, 4, 4, 8}, make_spec(global{}));
+  const std::vector<head_plan> classes{head_with(make_spec(global{}), 1.0, "global"),
+                                       head_with(make_spec(local_window(4)), 0.0, "local(4)"),
+                                       head_with(make_spec(local_window(9)), 0.0, "local(9)")};
+  const blueprint drawn = random_plan(plan, classes, 7);
+  EXPECT_EQ(drawn, random_plan(plan, classes, 7));
+  // 120 draws: 40 of each within five standard deviations (5.2 each).
+  for (const auto& [name, count] : histogram(drawn)) EXPECT_NEAR(count, 40, 26) << name;
+  EXPECT_EQ(histogram(drawn).size(), 3U);
+  EXPECT_THROW((void)random_plan(plan, {}, 7), error);
+}
+
+TEST(rule_of_thumb_plan, puts_the_middle_in_the_middle) {
+  const head_plan local = head_with(make_spec(local_window(4)), 0.0, "l");
+  const head_plan middle = head_with(make_spec(global{}), 1.0, "g");
+  const auto layers = [&](std::uint32_t count) {
+    std::string text;
+    const blueprint plan =
+        rule_of_thumb_plan(uniform_blueprint({count, 2, 1, 8}, make_spec(global{})), local, middle);
+    for (const head_plan& head : plan.heads) text += head.name;
+    return text;
+  };
+  EXPECT_EQ(layers(1), "l");
+  EXPECT_EQ(layers(2), "ll");
+  EXPECT_EQ(layers(3), "lgl");
+  EXPECT_EQ(layers(6), "llggll");
+  EXPECT_EQ(layers(9), "lllggglll");
+}
+
+}  // namespace
+}  // namespace headwise_tests
