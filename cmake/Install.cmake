@@ -22,6 +22,8 @@ foreach(component IN ITEMS headwise attend profile io)
     install(EXPORT headwise-${component} NAMESPACE headwise:: DESTINATION "${headwise_package_dir}"
             ${headwise_rule})
 endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/include/headwise/io/blueprint.schema.json"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/headwise/io" ${headwise_rule})
 
 configure_package_config_file(
     "${CMAKE_CURRENT_LIST_DIR}/headwiseConfig.cmake.in" "${PROJECT_BINARY_DIR}/headwiseConfig.cmake"

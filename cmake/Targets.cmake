@@ -7,7 +7,12 @@ include_guard(GLOBAL)
 function(headwise_add_component target export_name)
     cmake_parse_arguments(arg "" "" "HEADERS;LINKS" ${ARGN})
     list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/headwise/")
-    file(GLOB headers CONFIGURE_DEPENDS ${arg_HEADERS})
+    # A consumer's build need not look for new headers each time.
+    set(watch "")
+    if(PROJECT_IS_TOP_LEVEL)
+        set(watch CONFIGURE_DEPENDS)
+    endif()
+    file(GLOB headers ${watch} ${arg_HEADERS})
 
     add_library(${target} INTERFACE)
     add_library(headwise::${export_name} ALIAS ${target})

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# An installed headwise works after its prefix has moved, holds no path of the machine that built it,
+# An installed headwise is whole, works after its prefix has moved, holds no path of the machine that built it,
 # finds its dependencies through CMAKE_PREFIX_PATH alone, and names the one that is absent.
 source "$(dirname "${BASH_SOURCE[0]}")/../../support/toolchain.sh"
 consumer=$HEADWISE_ROOT/tests/consumer
 
 install_headwise "$PWD/built"
+files() { (cd "$1/include/headwise" && find . -type f | sort); }
+diff <(files "$HEADWISE_ROOT") <(files built) || fail "not all of include/headwise is installed"
+
 mkdir elsewhere
 mv built elsewhere/moved
 if grep -rlE "$HEADWISE_ROOT|$PWD/packager|$PWD/built" elsewhere/moved; then

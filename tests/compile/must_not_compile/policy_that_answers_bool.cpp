@@ -9,8 +9,12 @@ struct keep_or_not {
 #else
   using answer = bool;
 #endif
-  answer lifetime(const headwise::token&) const noexcept { return 1; }
-  headwise::lifetime_set lifetimes() const noexcept { return {1}; }
+  answer lifetime(const headwise::token&) const noexcept {
+    return 1;
+  }
+  headwise::lifetime_set lifetimes() const noexcept {
+    return {1};
+  }
   friend bool operator==(const keep_or_not&, const keep_or_not&) = default;
 };
 

@@ -5,9 +5,13 @@
 
 struct silent {
 #ifdef CORRECTED
-  headwise::token_count lifetime(const headwise::token&) const noexcept { return 1; }
+  headwise::token_count lifetime(const headwise::token&) const noexcept {
+    return 1;
+  }
 #endif
-  headwise::lifetime_set lifetimes() const noexcept { return {1}; }
+  headwise::lifetime_set lifetimes() const noexcept {
+    return {1};
+  }
   friend bool operator==(const silent&, const silent&) = default;
 };
 
