@@ -70,7 +70,7 @@ struct recorded_source {
 
 // n tokens: ids from 0 to 9, the first `sinks` in the sink class, ids 7 special, 8 and 9
 // punctuation.
-[[nodiscard]] inline std::vector<token> random_tokens(random_source& random, std::size_t n,
+[[nodiscard]] inline std::vector<token> random_prompt(random_source& random, std::size_t n,
                                                       token_count sinks) {
   std::vector<token> tokens;
   for (position pos = 0; pos < n; ++pos) {
@@ -111,7 +111,7 @@ inline void fill_random(random_source& random, recorded_map& map) {
   std::vector<recorded_map> maps;
   for (std::uint64_t prompt = 0; prompt < prompts; ++prompt) {
     const std::uint32_t tokens = random.between(1, 40), queries = random.between(1, tokens);
-    const std::vector<token> keys = random_tokens(random, tokens, sinks);
+    const std::vector<token> keys = random_prompt(random, tokens, sinks);
     const std::size_t first = maps.size();
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
       for (std::uint32_t head = 0; head < shape.query_heads; ++head) {

@@ -31,7 +31,7 @@ std::vector<recorded_map> good_maps() {
         map.query_head = head;
         map.queries = 6;
         random_source same_tokens(prompt);
-        map.keys = random_tokens(same_tokens, 6, 1);
+        map.keys = random_prompt(same_tokens, 6, 1);
         fill_random(random, map);
         maps.push_back(std::move(map));
       }

@@ -6,34 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "headwise/profile/profiler.hpp"
-#include "support/every_nth.hpp"
+#include "support/random_policy.hpp"
 #include "support/recorded_maps.hpp"
 
 namespace headwise_tests {
 namespace {
 
 using namespace headwise;
-
-test_policy random_policy(random_source& random) {
-  const auto ids = random.one_in(2) ? std::vector<std::int32_t>{} : std::vector{1, 4, 8};
-  const special_tokens special(static_cast<token_classes>(random.below(8)), ids);
-  const local_window window(random.between(1, 45));
-  const stranger::every_nth nth(random.between(1, 7), random.between(1, 10), random.between(1, 30));
-  switch (random.below(6)) {
-    case 0:
-      return global{};
-    case 1:
-      return window;
-    case 2:
-      return special;
-    case 3:
-      return nth;
-    case 4:
-      return union_of(nth, window);
-    default:
-      return union_of(special, window);
-  }
-}
 
 struct trial {
   model_shape shape;
@@ -50,7 +29,7 @@ struct trial {
     length = random.between(1, 60);
     maps = random_maps(random, shape, random.between(1, 3), sinks);
     for (std::uint32_t c = random.between(1, 12); c-- > 0;)
-      candidates.push_back(random_policy(random));
+      candidates.push_back(random_policy(random).policy);
     // The last query of the first prompt counts in any case.
     if (random.one_in(3)) skip = random.below(static_cast<std::uint32_t>(maps.front().keys.size()));
   }
