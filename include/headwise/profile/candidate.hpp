@@ -20,6 +20,7 @@ struct candidate {
   policy_spec policy;
   // The profiler may add token ids to `policy`, for each head its own, until it passes.
   bool learns_ids = false;
+  friend bool operator==(const candidate&, const candidate&) = default;
 };
 
 struct ladder_options {

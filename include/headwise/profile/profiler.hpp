@@ -64,15 +64,21 @@ class profiler {
                 sums_);
   }
 
-  // Adds what another profiler of the same shape and options measured. Throws
-  // error(shape_mismatch) where candidates or stated length differ.
+  // Adds what another profiler measured. Throws error(shape_mismatch) where shape, candidates or
+  // stated length differ, error(missing) where one of the two is amid a prompt.
   void merge(const profiler& other) {
     other.ledger_.require_complete();
-    if (length_ == 0) return void(*this = other);
+    if (length_ == 0) {
+      *this = other;
+      return;
+    }
     ledger_.require_complete();
-    if (other.length_ != length_)
+    if (other.shape_ != shape_ || other.length_ != length_ || other.candidates_ != candidates_)
       raise(error_code::shape_mismatch, "profiler.merge",
-            "stated length " + std::to_string(other.length_), std::to_string(length_));
+            std::to_string(other.candidates_.size()) + " candidates at length " +
+                std::to_string(other.length_),
+            "the same shape and the same " + std::to_string(candidates_.size()) +
+                " candidates at length " + std::to_string(length_));
     sums_.merge(other.sums_);
   }
 

@@ -72,11 +72,13 @@ TEST(merge, is_the_same_every_time) {
 TEST(merge, refuses_what_does_not_belong_together) {
   const parts p(1);
   profiler<> work = p.measured(0, 3);
-  parts longer(1), wider(1);
+  parts longer(1), wider(1), other(1);
   longer.options.length = 51;
   wider.options.ladder.windows = {2, 5};
+  other.options.ladder.windows = {2, 5, 12};
   EXPECT_THROW(work.merge(longer.measured(3, 6)), error);
   EXPECT_THROW(work.merge(wider.measured(3, 6)), error);
+  EXPECT_THROW(work.merge(other.measured(3, 6)), error);  // as many candidates, but others
   EXPECT_THROW(work.merge(profiler<>(p.shape, p.rules, p.options)), error);  // nothing measured
 }
 
