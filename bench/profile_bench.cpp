@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What does it cost to measure the recoveries of N candidates on recorded maps? One iteration is
+// one map [tokens, tokens] of one query head, the next of 128 MiB of them. The limit is to read the
+// weights once; the baseline goes through them once for each candidate, as a simple profiler does.
+#include <functional>
+#include <random>
+#include <utility>
+
+#include "headwise/headwise.hpp"
+#include "headwise/profile/profiler.hpp"
+#include "support/comparison.hpp"
+#include "support/kept.hpp"
+
+namespace headwise_bench {
+namespace {
+
+namespace hw = headwise;
+constexpr std::size_t cold_bytes = std::size_t{128}
+                                   << 20;  // four times a last-level cache of 32 MiB
+constexpr std::uint32_t query_heads = 8;
+
+// A prompt's maps: more weight on the nearest keys, the rest at random; rows sum to one.
+class recorded_prompt {
+ public:
+  explicit recorded_prompt(std::size_t token_total)
+      : layers_(static_cast<std::uint32_t>(cold_bytes / (4 * token_total * token_total) /
+                                           query_heads)) {
+    for (hw::position pos = 0; pos < token_total; ++pos)
+      tokens_.push_back({pos, static_cast<std::int32_t>(pos * 37 % 500),
+                         pos < 4        ? hw::token_classes::sink
+                         : pos % 8 == 0 ? hw::token_classes::punctuation
+                                        : hw::token_classes::none});
+    std::minstd_rand random(1);
+    weights_.resize(maps() * token_total * token_total);
+    for (std::size_t row = 0; row < maps() * token_total; ++row) {
+      float* const weights = weights_.data() + row * token_total;
+      const std::size_t query = row % token_total;
+      double sum = 0.0;
+      for (std::size_t key = 0; key <= query; ++key) {
+        weights[key] = static_cast<float>(random() % 1000) / (query - key < 64 ? 100.0F : 1000.0F);
+        sum += double{weights[key]};
+      }
+      if (sum == 0.0) weights[query] = 1.0F, sum = 1.0;
+      for (std::size_t key = 0; key <= query; ++key) weights[key] /= static_cast<float>(sum);
+    }
+  }
+
+  [[nodiscard]] hw::model_shape shape() const { return {layers_, query_heads, query_heads, 64}; }
+  [[nodiscard]] std::size_t maps() const { return std::size_t{layers_} * query_heads; }
+  [[nodiscard]] std::size_t map_bytes() const { return 4 * tokens_.size() * tokens_.size(); }
+  [[nodiscard]] const std::vector<hw::token>& tokens() const { return tokens_; }
+  // The maps over and over, each round as a prompt of its own.
+  [[nodiscard]] hw::attention_map_view map(std::size_t i) const {
+    const std::size_t n = tokens_.size(), at = i % maps();
+    hw::attention_map_view view;
+    view.prompt = i / maps();
+    view.layer = static_cast<std::uint32_t>(at / query_heads);
+    view.query_head = static_cast<std::uint32_t>(at % query_heads);
+    view.weights = {weights_.data() + at * n * n, n, n};
+    view.keys = tokens_;
+    return view;
+  }
+
+ private:
+  std::uint32_t layers_;
+  std::vector<hw::token> tokens_;
+  std::vector<float> weights_;  // [maps, tokens, tokens]
+};
+[[nodiscard]] const recorded_prompt& prompt_of(std::size_t token_total) {
+  return kept<recorded_prompt>(std::to_string(token_total), token_total);
+}
+
+[[nodiscard]] hw::measure_options only_global() {
+  hw::measure_options options;
+  options.use_ladder = false;
+  return options;
+}
+[[nodiscard]] hw::measure_options ladder(bool learn_ids) {
+  hw::measure_options options;
+  options.ladder.learn_ids = learn_ids;
+  return options;
+}
+
+// [candidates][keys]
+[[nodiscard]] std::vector<std::vector<hw::token_count>> lifetimes(
+    const hw::measure_options& options, const std::vector<hw::token>& tokens) {
+  std::vector<hw::candidate> candidates{{"global", hw::make_spec(hw::global{})}};
+  if (options.use_ladder)
+    candidates = hw::make_ladder(options.ladder, static_cast<hw::token_count>(tokens.size()));
+  std::vector<std::vector<hw::token_count>> result;
+  for (const hw::candidate& c : candidates) {
+    const auto policy = hw::make_policy(c.policy);
+    result.emplace_back();
+    for (const hw::token& t : tokens) result.back().push_back(hw::lifetime_of(policy, t));
+  }
+  return result;
+}
+
+// The sum of the candidates' recoveries on one map, one candidate and one weight after the other.
+[[nodiscard]] double simple_recoveries(
+    const hw::attention_map_view& map,
+    const std::vector<std::vector<hw::token_count>>& candidate_lifetimes) {
+  double recoveries = 0.0;
+  for (const auto& lifetime : candidate_lifetimes) {
+    double kept = 0.0;
+    for (hw::position query = 0; query < map.weights.count; ++query)
+      for (hw::position key = 0; key <= query; ++key)
+        if (hw::sees(query, key, lifetime[key])) kept += double{map.weights[query][key]};
+    recoveries += kept / static_cast<double>(map.weights.count);
+  }
+  return recoveries;
+}
+
+void simple_profile(benchmark::State& state, std::size_t token_total) {
+  const recorded_prompt& prompt = prompt_of(token_total);
+  const auto candidate_lifetimes = lifetimes(ladder(false), prompt.tokens());
+  std::size_t next = 0;
+  double first = 0.0;
+  for (auto _ : state) {
+    double recoveries = simple_recoveries(prompt.map(next), candidate_lifetimes);
+    benchmark::DoNotOptimize(recoveries);
+    if (next++ == 0) first = recoveries;
+  }
+  compare_checksum(state, first, simple_recoveries(prompt.map(0), candidate_lifetimes));
+  count_bytes(state, prompt.map_bytes());
+  state.counters["candidates"] = static_cast<double>(candidate_lifetimes.size());
+}
+
+void headwise_profile(benchmark::State& state, std::size_t token_total,
+                      const hw::measure_options& options) {
+  const recorded_prompt& prompt = prompt_of(token_total);
+  hw::profiler<> profiler(prompt.shape(), {.sink_count = 4, .classes = {}}, options);
+  std::size_t next = 0;
+  for (auto _ : state) profiler.add(prompt.map(next++));
+
+  double recoveries = 0.0;
+  for (std::size_t c = 0; c < profiler.candidates().size(); ++c)
+    recoveries += profiler.sums().table.recovery(0, 0, c);
+  compare_checksum(state, recoveries,
+                   simple_recoveries(prompt.map(0), lifetimes(options, prompt.tokens())));
+  count_bytes(state, prompt.map_bytes());
+  state.counters["candidates"] = static_cast<double>(profiler.candidates().size());
+}
+
+// Adds up the weights of each map, in as many sums as a vector register holds.
+void stream(benchmark::State& state, std::size_t token_total) {
+  const recorded_prompt& prompt = prompt_of(token_total);
+  std::size_t next = 0;
+  double sum = 0.0;
+  for (auto _ : state) {
+    const auto weights = prompt.map(next++).weights;
+    constexpr std::size_t lanes = 16;
+    float sums[lanes] = {};
+    for (std::size_t i = 0; i + lanes <= weights.count * weights.width; i += lanes)
+      for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += weights.data[i + lane];
+    sum = 0.0;
+    for (const float lane : sums) sum += double{lane};
+    benchmark::DoNotOptimize(sum);
+  }
+  compare_checksum(state, sum, static_cast<double>(token_total));
+  count_bytes(state, prompt.map_bytes());
+}
+
+void register_case(std::size_t token_total) {
+  const auto add = [&](const char* variant, std::function<void(benchmark::State&)> fn) {
+    const std::string name = "profile/" + std::to_string(token_total) + " tokens/" + variant;
+    benchmark::RegisterBenchmark(name.c_str(), std::move(fn))->Unit(benchmark::kMicrosecond);
+  };
+  add("simple, ladder", [=](auto& state) { simple_profile(state, token_total); });
+  add("ladder", [=](auto& state) { headwise_profile(state, token_total, ladder(false)); });
+  add("ladder+learned", [=](auto& state) { headwise_profile(state, token_total, ladder(true)); });
+  add("global", [=](auto& state) { headwise_profile(state, token_total, only_global()); });
+  add("stream", [=](auto& state) { stream(state, token_total); });
+}
+
+}  // namespace
+}  // namespace headwise_bench
+
+int main(int argc, char** argv) {
+  headwise_bench::register_case(512);
+  headwise_bench::register_case(1024);
+  return headwise_bench::run(argc, argv, "simple, ladder");
+}
