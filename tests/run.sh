@@ -14,6 +14,11 @@ launcher=()
 if command -v ccache >/dev/null; then
     launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
+# The sanitizers of older compilers do not start under the wide address randomization of newer kernels.
+fixed_addresses=()
+if setarch "$(uname -m)" -R true 2>/dev/null; then
+    fixed_addresses=(setarch "$(uname -m)" -R)
+fi
 
 # build NAME CMAKE_ARGUMENT...: configures and builds everything in build/NAME.
 build() {
@@ -21,7 +26,7 @@ build() {
     shift
     echo "headwise: building build/$name"
     cmake -S . -B "build/$name" -G Ninja --log-level=WARNING "${launcher[@]}" "$@"
-    cmake --build "build/$name" --parallel "$jobs"
+    "${fixed_addresses[@]}" cmake --build "build/$name" --parallel "$jobs"
 }
 
 build tests -C cmake/presets/release.cmake
@@ -32,4 +37,4 @@ build tests-tsan -C cmake/presets/tsan.cmake -DHEADWISE_BUILD_EXAMPLES=OFF -DHEA
 
 # One summary for the three.
 echo 'subdirs(tests tests-asan tests-tsan)' >build/CTestTestfile.cmake
-exec ctest --test-dir build --output-on-failure --parallel "$jobs"
+exec "${fixed_addresses[@]}" ctest --test-dir build --output-on-failure --parallel "$jobs"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034
 # SPDX-License-Identifier: Apache-2.0
 # Sourced by the tests that call compilers or CMake themselves. From the environment, set by CMake:
 #   HEADWISE_COMPILERS  the C++ compilers to use, separated by colons

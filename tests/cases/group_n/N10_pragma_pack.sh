@@ -3,7 +3,6 @@
 # A pack pragma in force where one of our headers is included, the first or a later one, is refused in
 # one sentence; after it is popped all is well.
 source "$(dirname "${BASH_SOURCE[0]}")/../../support/toolchain.sh"
-cases=$HEADWISE_ROOT/tests/cases/group_n
 
 message="#pragma pack is in force where a header of headwise is included"
 echo '#pragma pack(push, 1)

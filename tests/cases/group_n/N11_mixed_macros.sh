@@ -11,13 +11,12 @@ for compiler in "${compilers[@]}"; do
     compile -O0 -D_GLIBCXX_ASSERTIONS -o other.o
     "$compiler" main.o other.o -o mixed
     ./mixed
-
-    for level in 0 2; do
-        compile -DHEADWISE_CHECK_LEVEL=$level -O0 -o other-level.o
-        expect_failure "undefined reference to .*append_elsewhere.*checks1" "$compiler" main.o other-level.o -o mixed
-        compile -DHEADWISE_CHECK_LEVEL=$level -DWITH_MAIN -O0 -o main-level.o
-        "$compiler" main-level.o other-level.o -o same-level
-        ./same-level
-    done
+done
+for level in 0 2; do
+    compile -DHEADWISE_CHECK_LEVEL=$level -O0 -o other-level.o
+    expect_failure "undefined reference to .*append_elsewhere.*checks1" "$compiler" main.o other-level.o -o mixed
+    compile -DHEADWISE_CHECK_LEVEL=$level -DWITH_MAIN -O0 -o main-level.o
+    "$compiler" main-level.o other-level.o -o same-level
+    ./same-level
 done
 expect_failure "HEADWISE_CHECK_LEVEL must be 0, 1 or 2" compile -DHEADWISE_CHECK_LEVEL=3 -o none.o

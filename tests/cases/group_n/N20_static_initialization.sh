@@ -10,7 +10,8 @@ for compiler in "${compilers[@]}"; do
         "$compiler" -std=c++20 -O1 -g1 -fsanitize=address "${includes[@]}" -D$unit -c "$cases/static_life.cpp" -o $unit.o
     done
     for order in "GLOBAL.o MAIN.o" "MAIN.o GLOBAL.o"; do
-        "$compiler" -fsanitize=address $order -o program
+        read -ra objects <<<"$order"
+        "$compiler" -fsanitize=address "${objects[@]}" -o program
         ASAN_OPTIONS=check_initialization_order=1:strict_init_order=1 ./program >said.txt
         [[ ! -s said.txt ]] || fail "$order: $(cat said.txt)"
     done
