@@ -31,16 +31,16 @@ class append_step {
   ~append_step() { cancel(); }
 
   // The tokens of the step, [n].
-  [[nodiscard]] std::span<const token> tokens() const noexcept { return state_->step_tokens(); }
+  [[nodiscard]] std::span<const token> tokens() const noexcept { return state().step_tokens(); }
 
   // keys, values: [n, head_dim], one row for each token of the step, keys as the kernel shall read
   // them (rotation is the engine's). Once for each head. O(n * head_dim).
   void write(head_id head, rows<const float> keys, rows<const float> values) noexcept {
     HEADWISE_EXPECTS(keys.count == tokens().size() && values.count == tokens().size(),
                      "write needs one key and one value row for each token of the step");
-    HEADWISE_EXPECTS(keys.width == state_->shape().head_dim && values.width == keys.width,
+    HEADWISE_EXPECTS(keys.width == state().shape().head_dim && values.width == keys.width,
                      "the rows of write are not head_dim wide");
-    state_->write(state_->index(head), [&](std::size_t i, const auto& slot) {
+    state().write(state().index(head), [&](std::size_t i, const auto& slot) {
       Key::encode(keys[i], slot.key);
       Value::encode(values[i], slot.value);
     });
@@ -48,12 +48,12 @@ class append_step {
   // keys: [n * Key::row_bytes(head_dim)], values likewise: rows that are encoded already.
   void write_encoded(head_id head, std::span<const std::byte> keys,
                      std::span<const std::byte> values) noexcept {
-    const std::size_t key_bytes = state_->layout().key_bytes;
-    const std::size_t value_bytes = state_->layout().value_bytes;
+    const std::size_t key_bytes = state().layout().key_bytes;
+    const std::size_t value_bytes = state().layout().value_bytes;
     HEADWISE_EXPECTS(keys.size() == tokens().size() * key_bytes &&
                          values.size() == tokens().size() * value_bytes,
                      "write_encoded needs one row of the codec's size for each token of the step");
-    state_->write(state_->index(head), [&](std::size_t i, const auto& slot) {
+    state().write(state().index(head), [&](std::size_t i, const auto& slot) {
       std::memcpy(slot.key, keys.data() + i * key_bytes, key_bytes);
       std::memcpy(slot.value, values.data() + i * value_bytes, value_bytes);
     });
@@ -61,14 +61,21 @@ class append_step {
 
   // What the step's queries see, the step's own rows included once they are written.
   [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
-    return {state_->streams(state_->index(id)), state_->layout(), state_->shape().head_dim,
-            state_->first_query()};
+    return {state().streams(state().index(id)), state().layout(), state().shape().head_dim,
+            state().first_query()};
   }
 
   // Keeps the step. Every head must have been written. O(heads), plus the rows that leave.
-  void commit() && noexcept { std::exchange(state_, nullptr)->commit(); }
+  void commit() && noexcept {
+    state().commit();
+    state_ = nullptr;
+  }
 
  private:
+  [[nodiscard]] detail::sequence_state<Policies>& state() const noexcept {
+    HEADWISE_EXPECTS(state_ != nullptr, "a step is used after its commit or after it was moved");
+    return *state_;
+  }
   void cancel() noexcept {
     if (state_ != nullptr) std::exchange(state_, nullptr)->cancel();
   }

@@ -31,7 +31,8 @@ class cache_manager {
   // Throws error where the blueprint names a policy that Policies does not hold.
   cache_manager(const blueprint& plan, const cache_config& config)
       : cache_manager(plan.shape, make_plan(plan), config) {}
-  // per_head: [layers * kv_heads], layer-major. Throws error on a shape or a config that cannot be.
+  // per_head: [layers * kv_heads], layer-major. Throws error on a shape or a config that cannot be,
+  // and what the memory resource throws where it refuses the reserved pages.
   cache_manager(model_shape shape, std::vector<policy> per_head, const cache_config& config)
       : shape_(checked(shape, config)),
         horizon_(config.rollback_horizon),
@@ -83,7 +84,21 @@ class cache_manager {
             "at most cache_config.pages = " + std::to_string(config.pages));
     if (config.memory == nullptr)
       raise(error_code::invalid_argument, "cache_config.memory", "null", "a memory resource");
+    check_sizes(shape, config);
     return shape;
+  }
+  // No byte count may wrap, or an allocation would be smaller than what is written into it.
+  static void check_sizes(const model_shape& shape, const cache_config& config) {
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+    const auto at_most = [](const char* field, std::size_t got, std::size_t limit) {
+      if (got > limit)
+        raise(error_code::out_of_range, field, std::to_string(got),
+              "at most " + std::to_string(limit) + ", which fills the address space");
+    };
+    page_layout layout{1, Key::row_bytes(shape.head_dim), Value::row_bytes(shape.head_dim)};
+    at_most("cache_config.page_tokens", config.page_tokens, most / layout.page_bytes());
+    layout.page_tokens = config.page_tokens;
+    at_most("cache_config.reserved_pages", config.reserved_pages, most / layout.page_bytes());
   }
   void check_plan(const std::vector<policy>& per_head) const {
     if (per_head.size() == shape_.heads()) return;

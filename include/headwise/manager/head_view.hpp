@@ -25,7 +25,7 @@ class head_view {
 
   [[nodiscard]] std::uint32_t head_dim() const noexcept { return head_dim_; }
   // The first query that is answered exactly: of the open step, else the newest of the sequence
-  // (or as far back as rollback_horizon says).
+  // (or as far back as rollback_horizon says); after a rollback perhaps only the next one.
   [[nodiscard]] position first_query() const noexcept { return first_query_; }
   // Rows held, whether or not a query sees them. O(streams).
   [[nodiscard]] std::size_t resident_rows() const noexcept {

@@ -69,9 +69,10 @@ class sequence {
     return state_->pages_needed(tokens, scope);
   }
 
-  // Takes back the last n tokens: exact, or false and unchanged. Always succeeds up to the
-  // rollback_horizon, and beyond it while nothing that the next query sees has been freed.
-  // False also where n > length(). O(heads + rows dropped).
+  // Takes back the last n tokens: exact, or false and unchanged. Succeeds back to rollback_horizon
+  // tokens behind the greatest length so far, and further while nothing that the next query sees
+  // has been freed; a head of several lifetimes may refuse already where a freed token of the same
+  // lifetime is among those taken back. False also where n > length(). O(heads + rows dropped).
   [[nodiscard]] bool try_rollback(token_count n) noexcept {
     return n <= length() && state_->try_truncate(length() - n);
   }

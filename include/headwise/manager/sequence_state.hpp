@@ -52,24 +52,13 @@ class sequence_state {
     }
     first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
   }
-  // The same tokens over the same pages. Throws what the memory resource throws.
+  // The same tokens over the same pages. Throws what the memory resource throws; the destructor
+  // then gives back what was shared by that time.
   sequence_state(const sequence_state& parent, std::pmr::memory_resource* memory)
       : sequence_state(parent.shape_, parent.plan_, parent.horizon_, *parent.pool_, memory) {
     HEADWISE_EXPECTS(!parent.step_open_, "fork while a step is open");
-    const auto share = [&] {
-      for (std::size_t i = 0; i < streams_.size(); ++i)
-        parent.streams_[i].share_with(streams_[i], *pool_);
-    };
-#if HEADWISE_HAS_EXCEPTIONS
-    try {
-      share();
-    } catch (...) {
-      clear();
-      throw;
-    }
-#else
-    share();
-#endif
+    for (std::size_t i = 0; i < streams_.size(); ++i)
+      parent.streams_[i].share_with(streams_[i], *pool_);
     length_ = parent.length_;
     keep_from_ = parent.keep_from_;
   }
@@ -77,24 +66,14 @@ class sequence_state {
   sequence_state& operator=(const sequence_state&) = delete;
   ~sequence_state() {
     HEADWISE_EXPECTS(!step_open_, "a sequence closed while a step is open");
-    clear();
+    for (token_stream& stream : streams_) stream.clear(*pool_);
   }
 
-  [[nodiscard]] const model_shape& shape() const noexcept {
-    return shape_;
-  }
-  [[nodiscard]] const page_layout& layout() const noexcept {
-    return pool_->layout();
-  }
-  [[nodiscard]] token_count length() const noexcept {
-    return length_;
-  }
-  [[nodiscard]] std::span<const policy> plan() const noexcept {
-    return plan_;
-  }
-  [[nodiscard]] std::span<const token> step_tokens() const noexcept {
-    return tokens_;
-  }
+  [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }
+  [[nodiscard]] const page_layout& layout() const noexcept { return pool_->layout(); }
+  [[nodiscard]] token_count length() const noexcept { return length_; }
+  [[nodiscard]] std::span<const policy> plan() const noexcept { return plan_; }
+  [[nodiscard]] std::span<const token> step_tokens() const noexcept { return tokens_; }
   [[nodiscard]] position first_query() const noexcept {
     return step_open_ ? step_from_ : keep_from_;
   }
@@ -143,7 +122,6 @@ class sequence_state {
   // be written by different threads.
   template <class Put>
   void write(std::size_t head, Put&& put) noexcept {
-    HEADWISE_EXPECTS(step_open_, "write without an open step");
     HEADWISE_EXPECTS(written_[head] == 0, "a head was written twice in one step");
     written_[head] = 1;
     const std::span<token_stream> head_streams = mutable_streams(head);
@@ -166,7 +144,6 @@ class sequence_state {
   }
 
   void commit() noexcept {
-    HEADWISE_EXPECTS(step_open_, "commit without an open step");
     HEADWISE_EXPECTS(std::find(written_.begin(), written_.end(), char{0}) == written_.end(),
                      "commit of a step in which a head was not written");
     if (!tokens_.empty()) {
@@ -290,9 +267,6 @@ class sequence_state {
           std::to_string(pos) + " has none";
       contract_broken(__FILE__, __LINE__, "token.id >= 0", message.c_str());
     }
-  }
-  void clear() noexcept {
-    for (token_stream& stream : streams_) stream.clear(*pool_);
   }
 
   model_shape shape_;

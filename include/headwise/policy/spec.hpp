@@ -77,6 +77,10 @@ template <class P>
         spec.params.contains("classes")
             ? spec_param(spec, "classes", 0, std::numeric_limits<std::uint32_t>::max(), place)
             : 0;
+    for (std::size_t i = 0; i < spec.ids.size(); ++i)
+      if (spec.ids[i] < 0)
+        raise(error_code::out_of_range, place + "/ids/" + std::to_string(i),
+              std::to_string(spec.ids[i]), "an id from 0");
     return special_tokens(static_cast<token_classes>(classes), spec.ids);
   } else {
     return P::from_spec(spec);
@@ -132,41 +136,78 @@ template <retention_policy P>
   }
 }
 
+namespace detail {
+
+// A spec of a built-in kind as its type writes it, checked; one of another kind as it is.
+[[nodiscard]] inline policy_spec checked_leaf(const policy_spec& spec, const std::string& place) {
+  if (spec.kind == global::kind) return make_spec(policy_from_spec<global>(spec, place));
+  if (spec.kind == local_window::kind)
+    return make_spec(policy_from_spec<local_window>(spec, place));
+  if (spec.kind == special_tokens::kind)
+    return make_spec(policy_from_spec<special_tokens>(spec, place));
+  return spec;
+}
+
+// Adds a checked part to a flat union.
+inline void merge_part(std::vector<policy_spec>& parts, policy_spec part) {
+  const auto same = std::find_if(parts.begin(), parts.end(),
+                                 [&](const policy_spec& p) { return p.kind == part.kind; });
+  if (same != parts.end() && part.kind == local_window::kind) {
+    std::int64_t& window = same->params["window"];
+    window = std::max(window, part.params["window"]);
+  } else if (same != parts.end() && part.kind == special_tokens::kind) {
+    same->params["classes"] |= part.params["classes"];
+    part.ids.insert(part.ids.end(), same->ids.begin(), same->ids.end());
+    const auto both = static_cast<token_classes>(same->params["classes"]);
+    *same = make_spec(special_tokens(both, std::move(part.ids)));
+  } else if (std::find(parts.begin(), parts.end(), part) == parts.end()) {
+    parts.push_back(std::move(part));
+  }
+}
+
+}  // namespace detail
+
 // The same policy in its smallest form: unions flat, windows and special sets merged, global alone.
-// A union of one part is that part. Throws as make_policy does.
+// A union of one part is that part. Throws as make_policy does, on any part of a built-in kind.
 [[nodiscard]] inline policy_spec normalized(const policy_spec& spec,
                                             const std::string& place = "policy") {
-  if (spec.kind != "union") return spec;
+  if (spec.kind != "union") return detail::checked_leaf(spec, place);
   detail::check_spec_members(spec, "", false, true, place);
   if (spec.parts.empty())
     raise(error_code::missing, place + "/parts", "none", "at least one part in a union");
   policy_spec flat{"union", {}, {}, {}};
-  const auto add = [&](policy_spec part) {
-    const auto same = std::find_if(flat.parts.begin(), flat.parts.end(),
-                                   [&](const auto& p) { return p.kind == part.kind; });
-    if (same == flat.parts.end() ||
-        (part.kind != "local_window" && part.kind != "special_tokens")) {
-      if (same == flat.parts.end() || *same != part) flat.parts.push_back(std::move(part));
-    } else if (part.kind == "local_window") {
-      same->params["window"] = std::max(detail::spec_param(*same, "window", 1, forever, place),
-                                        detail::spec_param(part, "window", 1, forever, place));
-    } else {
-      same->params["classes"] |= part.params["classes"];
-      same->ids.insert(same->ids.end(), part.ids.begin(), part.ids.end());
-    }
-  };
+  bool keeps_all = false;
   for (std::size_t i = 0; i < spec.parts.size(); ++i) {
     policy_spec part = normalized(spec.parts[i], place + "/parts/" + std::to_string(i));
-    if (part.kind == "global") return part;
+    keeps_all = keeps_all || part.kind == global::kind;
     if (part.kind != "union")
-      add(std::move(part));
+      detail::merge_part(flat.parts, std::move(part));
     else
-      for (policy_spec& inner : part.parts) add(std::move(inner));
+      for (policy_spec& inner : part.parts) detail::merge_part(flat.parts, std::move(inner));
   }
+  if (keeps_all) return make_spec(global{});
   return flat.parts.size() == 1 ? flat.parts.front() : flat;
 }
 
 namespace detail {
+
+// "local_window", "union of special_tokens and local_window"
+template <class P>
+[[nodiscard]] std::string kind_text(std::type_identity<P>) {
+  return std::string(P::kind);
+}
+template <class... Ps>
+[[nodiscard]] std::string kind_text(std::type_identity<union_of<Ps...>>) {
+  std::string text;
+  ((text += (text.empty() ? "union of " : " and ") + kind_text(std::type_identity<Ps>{})), ...);
+  return text;
+}
+[[nodiscard]] inline std::string kind_text(const policy_spec& spec) {
+  std::string text = spec.parts.empty() ? spec.kind : std::string();
+  for (const policy_spec& part : spec.parts)
+    text += (text.empty() ? "union of " : " and ") + kind_text(part);
+  return text;
+}
 
 template <class... Ps>
 [[nodiscard]] std::variant<Ps...> variant_from_spec(const policy_spec& spec,
@@ -180,8 +221,8 @@ template <class... Ps>
   (attempt(std::type_identity<Ps>{}), ...);
   if (!result) {
     std::string known;
-    ((known += (known.empty() ? "'" : ", '") + std::string(Ps::kind) + "'"), ...);
-    raise(error_code::unsupported, place + "/kind", "'" + spec.kind + "'",
+    ((known += (known.empty() ? "'" : ", '") + kind_text(std::type_identity<Ps>{}) + "'"), ...);
+    raise(error_code::unsupported, place + "/kind", "'" + kind_text(spec) + "'",
           "a policy that this cache's policy_list holds: " + known);
   }
   return *std::move(result);
