@@ -20,8 +20,8 @@ namespace {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::stoul(text));
 }
 
-// The four tests together: at least 2.2 million checks.
-constexpr std::size_t checks_of_a_test = 550'000;
+// The three tests together: at least 2.2 million checks.
+constexpr std::size_t checks_of_a_test = 740'000;
 
 template <class Key, class Value>
 void run_scripts(std::uint32_t first_seed) {
@@ -50,11 +50,8 @@ TEST(cache_against_reference, f32) {
 TEST(cache_against_reference, f16) {
   run_scripts<headwise::f16, headwise::f16>(100'001);
 }
-TEST(cache_against_reference, bf16) {
-  run_scripts<headwise::bf16, headwise::bf16>(200'001);
-}
-TEST(cache_against_reference, f16_keys_f32_values) {
-  run_scripts<headwise::f16, headwise::f32>(300'001);
+TEST(cache_against_reference, bf16_keys_f32_values) {
+  run_scripts<headwise::bf16, headwise::f32>(200'001);
 }
 
 }  // namespace

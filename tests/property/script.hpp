@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "headwise/manager/cache_manager.hpp"
 #include "support/counting_resource.hpp"
 #include "support/every_nth.hpp"
+#include "support/expect.hpp"
 #include "support/random.hpp"
 #include "support/random_policy.hpp"
 #include "support/reference_attention.hpp"
@@ -37,18 +37,6 @@ struct script_counts {
   std::size_t forks = 0;
   std::size_t cancels = 0;
 };
-
-// Not the macros of the framework: these compile once, not once for each codec.
-inline void expect_equal(std::size_t got, std::size_t expected, const char* what) {
-  if (got != expected) ADD_FAILURE() << what << " is " << got << ", not " << expected;
-}
-inline void expect_near(float got, double expected, const char* what) {
-  if (!(std::abs(double{got} - expected) <= 1e-5))
-    ADD_FAILURE() << what << " is " << got << ", not " << expected;
-}
-inline void expect(bool condition, const char* what) {
-  if (!condition) ADD_FAILURE() << "not so: " << what;
-}
 
 template <class Key, class Value>
 class script {

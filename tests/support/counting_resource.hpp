@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A memory resource that counts, and that refuses on request.
+// A memory resource that counts, that refuses on request, and that overwrites what it gets back so
+// that a late reader shows.
 #pragma once
 
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <memory_resource>
 #include <new>
@@ -34,6 +36,7 @@ class counting_resource final : public std::pmr::memory_resource {
   }
   void do_deallocate(void* block, std::size_t bytes, std::size_t alignment) override {
     bytes_ -= bytes;
+    std::memset(block, 0xff, bytes);  // NaN as a float
     upstream_->deallocate(block, bytes, alignment);
   }
   [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override {
