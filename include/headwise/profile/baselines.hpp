@@ -7,12 +7,11 @@
 // Their recoveries were not measured: head_plan::recovery is 0 and there are no candidates.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <random>
 #include <span>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "headwise/blueprint/expected_rows.hpp"
 

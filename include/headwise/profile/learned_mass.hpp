@@ -9,7 +9,6 @@
 // of prompts. Not thread-safe.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_map>

@@ -6,7 +6,9 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
+#include <span>
 #include <string>
 
 #include "headwise/profile/attention_map.hpp"

@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "headwise/core/types.hpp"

@@ -268,19 +268,19 @@ TEST(learned_ids, go_by_mass_for_each_row) {
   EXPECT_EQ(plan_at(0.76).candidates.front().recovery, 0.8125);
 }
 
-// Two query heads share a KV head: one never looks back, the other looks at id 4.
+// Two query heads share a KV head: one could do with id 4 but passes without, the other needs id 1.
 TEST(learned_ids, serve_the_worst_query_head) {
-  const std::vector<token> keys{{0, 4, {}}, {1, 1, {}}, {2, 2, {}}};
+  const std::vector<token> keys{{0, 4, {}}, {1, 1, {}}, {2, 2, {}}, {3, 3, {}}};
   const std::vector<recorded_map> maps{
-      make_map(keys, {1, 0, 0, 0, 1, 0, 0.125F, 0, 0.875F}, 0, 0),
-      make_map(keys, {1, 0, 0, 0.5F, 0.5F, 0, 0.5F, 0, 0.5F}, 0, 1)};
+      make_map(keys, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0.125F, 0, 0, 0.875F}, 0, 0),
+      make_map(keys, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0.5F, 0.5F, 0, 0, 0.5F, 0, 0.5F}, 0, 1)};
   recorded_source source{{1, 2, 1, 8}, &maps};
   profile_options options;
   options.measure.use_ladder = false;
   options.measure.candidates = {{"own", make_spec(special_tokens(token_classes::none)), true}};
   const head_plan head = profile(source, {}, {}, options).heads.front();
-  EXPECT_EQ(head.policy, make_spec(special_tokens(token_classes::none, {4})));
-  EXPECT_EQ(head.recovery, 1.0);
+  EXPECT_EQ(head.policy, make_spec(special_tokens(token_classes::none, {1})));
+  EXPECT_EQ(head.recovery, 1.0 - 0.125 / 4);
 }
 
 TEST(ladder, is_in_order_and_ends_with_global) {
