@@ -97,8 +97,8 @@ class map_archive {
       files_.push_back(path);
       return;
     }
-    const auto tensors = detail::npy_maps::files_of(path, ".safetensors");
-    const auto arrays = detail::npy_maps::npy_files(path);
+    const auto tensors = detail::files_of(path, ".safetensors");
+    const auto arrays = detail::files_of(path, ".npy");
     if (tensors.empty() && arrays.empty())
       raise(error_code::missing, path.string(), "no maps", "files *.safetensors or *.npy");
     for (const std::filesystem::path& file : tensors) units_.push_back({file, false});

@@ -148,6 +148,20 @@ inline void check_map_shape(std::string_view type, bool floats,
   return ids;
 }
 
+// The files of a folder with that extension, sorted by name.
+[[nodiscard]] inline std::vector<std::filesystem::path> files_of(
+    const std::filesystem::path& folder, std::string_view extension) {
+  std::vector<std::filesystem::path> files;
+  std::error_code problem;
+  for (std::filesystem::directory_iterator it(folder, problem), end; !problem && it != end;
+       it.increment(problem))
+    if (it->path().extension() == extension) files.push_back(it->path());
+  if (problem)
+    raise(error_code::unreadable, folder.string(), problem.message(), "a readable folder");
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
 class safetensors_maps {
  public:
   explicit safetensors_maps(const std::filesystem::path& path)
@@ -226,7 +240,7 @@ class npy_maps {
   explicit npy_maps(const std::filesystem::path& folder)
       : folder_(folder), info_(read_info(folder / "metadata.json")) {
     std::vector<map_entry> entries;
-    files_ = npy_files(folder);
+    files_ = files_of(folder, ".npy");
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const std::string stem = files_[i].stem().string();
       const auto head = split_number(stem);
@@ -236,24 +250,6 @@ class npy_maps {
     prompts_ = complete_prompts(std::move(entries), info_.shape.layers, info_.shape.query_heads,
                                 folder.string());
     for (prompt_entry& prompt : prompts_) check(prompt);
-  }
-
-  // The .npy files of a folder, by name.
-  [[nodiscard]] static std::vector<std::filesystem::path> npy_files(
-      const std::filesystem::path& folder) {
-    return files_of(folder, ".npy");
-  }
-  [[nodiscard]] static std::vector<std::filesystem::path> files_of(
-      const std::filesystem::path& folder, std::string_view extension) {
-    std::vector<std::filesystem::path> files;
-    std::error_code problem;
-    for (std::filesystem::directory_iterator it(folder, problem), end; !problem && it != end;
-         it.increment(problem))
-      if (it->path().extension() == extension) files.push_back(it->path());
-    if (problem)
-      raise(error_code::unreadable, folder.string(), problem.message(), "a readable folder");
-    std::sort(files.begin(), files.end());
-    return files;
   }
 
   [[nodiscard]] const map_info& info() const noexcept { return info_; }

@@ -5,6 +5,7 @@
 // mapping, a file that another process cuts short while it is mapped stops this process (SIGBUS).
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -92,14 +93,16 @@ class mapped_file {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
-  // Lets the system take back the pages of `part`, which lies in bytes(); a later read brings them
-  // back. It keeps the resident size of a pass over a large file small.
+  // Lets the system take back the pages of `part`, which lies in bytes(), and those shortly before
+  // it; a later read brings them back. It keeps the resident size of a pass over a file small.
   void forget(std::span<const std::byte> part) const noexcept {
     if (part.empty()) return;
+    // A system maps some pages around the one that was touched: also behind a reader's back.
+    constexpr std::size_t around = std::size_t{1} << 20;
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = static_cast<std::size_t>(part.data() - data_) / page * page;
-    const auto end = static_cast<std::size_t>(part.data() - data_) + part.size();
-    ::madvise(address(data_ + begin), end - begin, MADV_DONTNEED);
+    const auto at = static_cast<std::size_t>(part.data() - data_);
+    const std::size_t begin = (at - std::min(at, around)) / page * page;
+    ::madvise(address(data_ + begin), at + part.size() - begin, MADV_DONTNEED);
   }
 
  private:

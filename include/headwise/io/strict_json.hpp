@@ -204,7 +204,6 @@ class json_cursor {
   [[nodiscard]] std::string place() const {
     return pointer_.empty() ? place_ : place_ + ": " + pointer_;
   }
-  [[nodiscard]] const std::string& pointer() const noexcept { return pointer_; }
 
   [[noreturn]] void fail(error_code code, std::string expected) const {
     raise(code, place(), json_text(*value_), std::move(expected));
@@ -216,7 +215,6 @@ class json_cursor {
     for (const json_member& member : get<json_value::object>("an object"))
       fn(member.name, child(member.value, member.name));
   }
-  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
   [[nodiscard]] json_cursor at(std::string_view name) const {
     const json_value* const found = find(name);
     if (found == nullptr)
