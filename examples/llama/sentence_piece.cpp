@@ -59,7 +59,8 @@ sentence_piece_encoder::sentence_piece_encoder(const gguf_file& file, const voca
 
 void sentence_piece_encoder::encode(const vocabulary& tokens, std::string_view text,
                                     bool after_special, std::vector<std::int32_t>& ids) const {
-  std::string escaped = (adds_blank_ && after_special ? " " : "") + std::string(text);
+  std::string escaped(adds_blank_ && after_special ? " " : "");
+  escaped += text;
   replace_all(escaped, " ", blank);
   const auto stretch = [&](std::size_t begin, std::size_t length) {
     return std::string_view(escaped).substr(begin, length);
