@@ -67,6 +67,11 @@ class comparison : public benchmark::ConsoleReporter {
     return *middle;
   }
 
+  static void print_cell(double time, double base) {
+    std::printf(time < 1000.0 ? " %.3g" : " %.0f", time);
+    if (base > 0.0) std::printf(" (%.2f)", time / base);
+    std::printf(" |");
+  }
   void print_table(const std::string& name, const question& asked) const {
     std::vector<std::string> variants;
     for (const auto& [case_name, measured] : asked.cases)
@@ -85,10 +90,8 @@ class comparison : public benchmark::ConsoleReporter {
         const samples* const times = find(measured, variant);
         if (times == nullptr)
           std::printf(" |");
-        else if (base == nullptr)
-          std::printf(" %.4g |", median(*times));
         else
-          std::printf(" %.4g (%.2f) |", median(*times), median(*times) / median(*base));
+          print_cell(median(*times), base == nullptr ? 0.0 : median(*base));
       }
     }
     std::printf("\n");
