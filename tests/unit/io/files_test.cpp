@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// mapped_file, replacing_file, safetensors_writer.
+#include "support/files.hpp"
+
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "headwise/io/mapped_file.hpp"
+#include "headwise/io/replacing_file.hpp"
+#include "headwise/io/safetensors_reader.hpp"
+#include "headwise/io/safetensors_writer.hpp"
+
+namespace {
+
+using headwise::element_type;
+using headwise::error_code;
+using headwise::mapped_file;
+using headwise::replacing_file;
+using headwise::safetensors_reader;
+using headwise::safetensors_writer;
+using headwise::tensor_declaration;
+using namespace headwise_tests;
+
+std::string text_in(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::size_t files_in(const std::filesystem::path& folder) {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
+}
+
+TEST(mapped_file, reads_moves_and_forgets) {
+  const temporary_folder folder;
+  const std::string text(100'000, 'x');
+  mapped_file file(folder.write("a", text));
+  file.forget(file.bytes().subspan(4000, 5000));
+  mapped_file other(std::move(file));
+  EXPECT_EQ(text_in(other.bytes()), text);
+  mapped_file empty(folder.write("b", ""));
+  EXPECT_EQ(empty.size(), 0U);
+  empty = std::move(other);
+  EXPECT_EQ(text_in(empty.bytes()), text);
+}
+
+TEST(mapped_file, refuses_what_is_no_file) {
+  const temporary_folder folder;
+  const auto refused = [](const std::filesystem::path& path, std::string_view reason) {
+    expect_error(error_code::unreadable, {path.string(), reason},
+                 [&] { const mapped_file file(path); });
+  };
+  refused(folder.path() / "absent", "No such file");
+  refused(folder.path(), "regular file");
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  refused(pipe, "regular file");
+}
+
+TEST(replacing_file, appears_whole_or_not_at_all) {
+  const temporary_folder folder;
+  const auto path = folder.write("a", "before");
+  {
+    replacing_file file(path);
+    file.write_at(0, std::as_bytes(std::span("after", 5)));
+    EXPECT_EQ(read_file(path), "before");
+  }
+  EXPECT_EQ(read_file(path), "before");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  replacing_file file(path);
+  file.write_at(2, std::as_bytes(std::span("ter", 3)));
+  file.write_at(0, std::as_bytes(std::span("af", 2)));
+  file.commit();
+  EXPECT_EQ(read_file(path), "after");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+  expect_error(error_code::unreadable, {"no_folder/a", "No such file"},
+               [&] { const replacing_file bad(folder.path() / "no_folder" / "a"); });
+  expect_error(error_code::unreadable, {folder.path().string()}, [&] {
+    replacing_file folder_in_the_way(folder.path());
+    folder_in_the_way.commit();
+  });
+}
+
+TEST(safetensors_writer, reads_back_in_any_order_of_writing) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a.safetensors";
+  const std::vector<float> floats{1, 2, 3, 4, 5, 6};
+  const std::vector<std::int32_t> ids{7, 8, 9};
+  const std::vector<tensor_declaration> tensors{{"z\"odd", element_type::f32, {2, 3}},
+                                                {"a", element_type::i32, {3}},
+                                                {"e", element_type::f64, {0}}};
+  const headwise::text_map metadata{{"key", "value \n \xc3\xa9"}, {"a", ""}};
+  const auto write = [&] {
+    safetensors_writer writer(path, metadata, tensors);
+    writer.write("a", 0, std::as_bytes(std::span(ids)));
+    writer.write("z\"odd", 8, std::as_bytes(std::span(floats)).subspan(8));
+    writer.write("z\"odd", 0, std::as_bytes(std::span(floats)).first(8));
+    writer.finish();
+  };
+  write();
+  const std::string first = read_file(path);
+  write();
+  EXPECT_EQ(read_file(path), first);
+  const safetensors_reader reader(path);
+  EXPECT_EQ(reader.metadata(), metadata);
+  ASSERT_EQ(reader.tensors().size(), 3U);
+  EXPECT_EQ(text_in(reader.find("z\"odd")->bytes), bytes_of(floats));
+  EXPECT_EQ(text_in(reader.find("a")->bytes), bytes_of(ids));
+  EXPECT_EQ(reader.find("a")->shape, std::vector<std::uint64_t>{3});
+  EXPECT_EQ(reader.find("b"), nullptr);
+  EXPECT_EQ((reader.find("z\"odd")->bytes.data() - reader.file().bytes().data()) % 8, 0);
+}
+
+TEST(safetensors_writer, refuses_and_leaves_nothing) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a.safetensors";
+  const std::vector<tensor_declaration> one{{"a", element_type::u8, {4}}};
+  const std::vector<std::byte> bytes(5);
+  expect_error(error_code::missing, {"'a'", "3 bytes written", "4 bytes"}, [&] {
+    safetensors_writer writer(path, {}, one);
+    writer.write("a", 0, std::span(bytes).first(3));
+    writer.finish();
+  });
+  safetensors_writer writer(path, {}, one);
+  expect_error(error_code::out_of_range, {"'a'", "5 bytes at 0"},
+               [&] { writer.write("a", 0, bytes); });
+  expect_error(error_code::out_of_range, {"'a'", "2 bytes at 3"},
+               [&] { writer.write("a", 3, std::span(bytes).first(2)); });
+  expect_error(error_code::out_of_range, {"'a'"}, [&] {
+    writer.write("a", std::numeric_limits<std::uint64_t>::max(), std::span(bytes).first(2));
+  });
+  expect_error(error_code::missing, {"'b'"}, [&] { writer.write("b", 0, bytes); });
+  const auto refused = [&](error_code code, const std::vector<tensor_declaration>& tensors) {
+    expect_error(code, {"a.safetensors"}, [&] { const safetensors_writer bad(path, {}, tensors); });
+  };
+  refused(error_code::duplicate, {one[0], one[0]});
+  refused(error_code::invalid_argument, {{"a", element_type::f64, {1ULL << 40, 1ULL << 40}}});
+  refused(error_code::invalid_argument, {{"\xff", element_type::u8, {1}}});
+  EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+}  // namespace
