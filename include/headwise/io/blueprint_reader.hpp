@@ -7,7 +7,6 @@
 #include <array>
 #include <filesystem>
 #include <istream>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <string>
@@ -205,7 +204,10 @@ template <class Policies>
 // policy is refused. Throws error naming the JSON pointer or the byte.
 template <class Policies = builtin_policies>
 [[nodiscard]] blueprint read_blueprint(std::istream& in, const std::string& place = "blueprint") {
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::array<char, 4096> part{};
+  while (in.read(part.data(), part.size()), in.gcount() > 0)
+    text.append(part.data(), static_cast<std::size_t>(in.gcount()));
   if (in.bad()) raise(error_code::unreadable, place, "a read that failed", "a readable stream");
   return detail::parse_blueprint<Policies>(text, place);
 }
