@@ -3,14 +3,13 @@
 include_guard(DIRECTORY)
 
 # component -> package, imported target, first version that works, first version that is refused
-set(headwise_profile_needs Eigen3 Eigen3::Eigen 3.3 6)
 set(headwise_io_needs nlohmann_json nlohmann_json::nlohmann_json 3.10 4)
 
 # headwise_find_needs(<component> <problem>)
 #
 # Finds the package that a component needs. <problem> is empty on success, else a sentence for the
-# reader. The range is checked here, since no range can be passed on: the version files of Eigen and
-# nlohmann_json refuse every request that starts below their own major version.
+# reader. The range is checked here, since no range can be passed on: the version file of
+# nlohmann_json refuses every request that starts below its own major version.
 function(headwise_find_needs component problem)
     set(${problem} "" PARENT_SCOPE)
     if(NOT DEFINED headwise_${component}_needs)

@@ -14,12 +14,12 @@ set(HEADWISE_SHARED_DIR "${headwise_shared_default}"
     CACHE PATH "Optional folder with larger models and texts; tests that want it skip without it")
 
 find_package(Threads REQUIRED)
-foreach(component IN ITEMS profile io)
-    headwise_find_needs(${component} problem)
-    if(problem)
-        message(FATAL_ERROR "${problem}. It is needed to build the tests, benchmarks or examples.")
-    endif()
-endforeach()
+headwise_find_needs(io problem)
+if(problem)
+    message(FATAL_ERROR "${problem}. It is needed to build the tests, benchmarks or examples.")
+endif()
+# The matrix products of the example engine, and the dense baseline of the benchmarks.
+find_package(Eigen3 3.3 REQUIRED CONFIG)
 
 include(${CMAKE_CURRENT_LIST_DIR}/Warnings.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/Sanitizers.cmake)
@@ -28,7 +28,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/Sanitizers.cmake)
 add_library(headwise_development INTERFACE)
 target_link_libraries(
     headwise_development INTERFACE headwise::headwise headwise::attend headwise::profile headwise::io
-                                   headwise_warnings headwise_sanitizers Threads::Threads)
+                                   Eigen3::Eigen headwise_warnings headwise_sanitizers Threads::Threads)
 target_compile_definitions(
     headwise_development INTERFACE HEADWISE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                    HEADWISE_SHARED_DIR="${HEADWISE_SHARED_DIR}")

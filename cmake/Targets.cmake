@@ -35,16 +35,13 @@ function(headwise_add_component target export_name)
     endif()
 endfunction()
 
-# profile/attention_map.hpp is plain standard C++: io reads into it without wanting Eigen.
+# profile/attention_map.hpp is what io reads into; the rest of profile is a component of its own.
 headwise_add_component(
     headwise headwise
     HEADERS *.hpp core/*.hpp policy/*.hpp codec/*.hpp store/*.hpp blueprint/*.hpp manager/*.hpp
             profile/attention_map.hpp)
 headwise_add_component(headwise_attend attend HEADERS attend/*.hpp LINKS headwise)
-headwise_add_component(
-    headwise_profile profile
-    HEADERS profile/*.hpp
-    LINKS headwise Eigen3::Eigen)
+headwise_add_component(headwise_profile profile HEADERS profile/*.hpp LINKS headwise)
 headwise_add_component(
     headwise_io io
     HEADERS io/*.hpp

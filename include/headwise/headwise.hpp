@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// headwise: adaptive, per-attention-head KV-cache policies. This is the door: everything that needs
-// the standard library alone. Profiling (Eigen) and files (nlohmann/json) have headers of their
+// headwise: adaptive, per-attention-head KV-cache policies. This is the door: all that decoding
+// needs, on the standard library alone. Profiling and files (nlohmann/json) have headers of their
 // own: headwise/profile/profiler.hpp, headwise/io/blueprint_json.hpp, headwise/io/map_archive.hpp.
 // Where to start reading: headwise/policy/concepts.hpp.
 #pragma once

@@ -18,7 +18,7 @@ set(io_sees core policy codec blueprint profile/attention_map.hpp)
 
 # Third-party headers by their first letters, and the only layer that may include them.
 set(guests Eigen nlohmann hwy)
-set(Eigen_lives_in profile)
+set(Eigen_lives_in examples)
 set(nlohmann_lives_in io)
 set(hwy_lives_in attend)
 
