@@ -23,7 +23,7 @@ int main() {
                             "sink+local(128)", {.sink_count = 4, .classes = {}});
   const hw::head_id far_sighted{1, 0};
   plan.heads[std::size_t{far_sighted.layer} * shape.kv_heads + far_sighted.kv_head] = {};  // global
-  const hw::token_classifier classifier = hw::make_classifier(plan.tokens, 0);
+  const hw::token_classifier classifier = hw::make_classifier(plan);
 
   // Everything that an engine adds to its loop stands between here and the stats.
   hw::cache_manager<> cache(plan, {});
@@ -33,7 +33,7 @@ int main() {
   float worst = 0.0F;
   for (hw::position pos = 0; pos < length; ++pos) {
     const hw::token next = classifier.classify(0, pos);
-    auto step = text.try_append({&next, 1});
+    auto step = text.try_append(next);
     if (!step) return std::puts("no memory for another token; the sequence is as it was"), 1;
     for (hw::head_id head; head.layer < shape.layers; ++head.layer)
       for (head.kv_head = 0; head.kv_head < shape.kv_heads; ++head.kv_head) {

@@ -30,7 +30,7 @@ outcome run(const toy_model& model, hw::token_count chunk, hw::attend_scope scop
   outcome result;
   const auto append = [&](hw::token_count count, hw::attend_scope who_attends) {
     const std::vector<std::int32_t> ids(count, 0);
-    const auto tokens = classifier.tokens(std::span(ids), text.length());
+    const auto tokens = classifier.tokens(ids, text.length());
     auto step = text.try_append(tokens, who_attends);
     if (!step) return false;
     result.peak_pages = std::max(result.peak_pages, cache.stats().pages_in_use);

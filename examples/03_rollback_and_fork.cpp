@@ -21,7 +21,7 @@ using attended = std::optional<std::vector<float>>;
 template <class Sequence>
 attended decode(Sequence& text, const toy_model& model, hw::position source) {
   const hw::token next{.pos = text.length()};
-  auto step = text.try_append({&next, 1});
+  auto step = text.try_append(next);
   if (!step) return std::nullopt;
   hw::attend_scratch scratch(shape.group_size(), shape.head_dim, near);
   std::vector<float> out(std::size_t{shape.group_size()} * shape.head_dim);

@@ -65,7 +65,7 @@ int main() {
       {});
   auto text = cache.open();
   const std::vector<std::int32_t> ids(length, 0);
-  const auto tokens = hw::token_classifier(4).tokens(std::span(ids));
+  const auto tokens = hw::token_classifier(4).tokens(ids);
   auto step = text.try_append(tokens, hw::attend_scope::last_query);
   if (!step) return 1;
   step->write(head, model.keys(head, 0, length), model.values(head, 0, length));

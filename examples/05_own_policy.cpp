@@ -30,18 +30,14 @@ class outline {
   hw::policy_spec to_spec() const {
     return {std::string(kind), {{"window", window_}, {"stride", stride_}}, {}, {}};
   }
-  static outline from_spec(const hw::policy_spec& spec) {
-    return {at_least_one(spec, "window"), at_least_one(spec, "stride")};
+  static outline from_spec(const hw::policy_spec& spec, const std::string& place) {
+    return {at_least_one(spec, "window", place), at_least_one(spec, "stride", place)};
   }
 
  private:
-  static hw::token_count at_least_one(const hw::policy_spec& spec, std::string_view name) {
-    const auto found = spec.params.find(name);
-    if (found == spec.params.end() || found->second < 1 || found->second >= hw::forever)
-      hw::raise(hw::error_code::out_of_range, "example.outline/" + std::string(name),
-                found == spec.params.end() ? "nothing" : std::to_string(found->second),
-                "a number of tokens from 1");
-    return static_cast<hw::token_count>(found->second);
+  static hw::token_count at_least_one(const hw::policy_spec& spec, std::string_view name,
+                                      const std::string& place) {
+    return static_cast<hw::token_count>(hw::spec_param(spec, name, 1, hw::forever - 1, place));
   }
 
   hw::token_count window_ = 1, stride_ = 1;
@@ -64,7 +60,7 @@ int main() {
   auto text = cache.open();
   for (hw::position pos = 0; pos < length; ++pos) {
     const hw::token next{.pos = pos};
-    auto step = text.try_append({&next, 1});
+    auto step = text.try_append(next);
     if (!step) return 1;
     for (hw::head_id head; head.kv_head < shape.kv_heads; ++head.kv_head)
       step->write(head, model.keys(head, pos), model.values(head, pos));

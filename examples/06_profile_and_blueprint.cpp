@@ -69,7 +69,7 @@ int main() {
   std::vector<std::int32_t> ids(400);
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = i % 16 == 15 ? full_stop : static_cast<std::int32_t>(8 + i % 50);
-  const auto prompt = hw::make_classifier(rules, vocab_size).tokens(std::span(std::as_const(ids)));
+  const auto prompt = hw::make_classifier(rules, vocab_size).tokens(ids);
 
   recorder maps(prompt);
   const hw::blueprint measured =

@@ -29,7 +29,7 @@ class every_nth {
     return {near_, far_, headwise::forever};
   }
 
-  [[nodiscard]] static every_nth from_spec(const headwise::policy_spec& spec) {
+  [[nodiscard]] static every_nth from_spec(const headwise::policy_spec& spec, const std::string&) {
     const auto number = [&](const char* name) {
       return static_cast<headwise::token_count>(
           headwise::detail::spec_param(spec, name, 1, headwise::forever, "policy"));

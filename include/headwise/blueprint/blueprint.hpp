@@ -110,8 +110,10 @@ struct blueprint {
   provenance origin;
   std::vector<head_plan> heads;  // [layers * kv_heads], layer-major
 
-  [[nodiscard]] const head_plan& head(head_id id) const noexcept {
-    return heads[std::size_t{id.layer} * shape.kv_heads + id.kv_head];
+  [[nodiscard]] const head_plan& head(head_id id) const noexcept { return heads[index(id)]; }
+  [[nodiscard]] head_plan& head(head_id id) noexcept { return heads[index(id)]; }
+  [[nodiscard]] std::size_t index(head_id id) const noexcept {
+    return std::size_t{id.layer} * shape.kv_heads + id.kv_head;
   }
   friend bool operator==(const blueprint&, const blueprint&) = default;
 };
@@ -157,7 +159,8 @@ inline void require_match(const blueprint& plan, const model_shape& shape,
   same("name", made_for.name, model.name, !made_for.name.empty() && !model.name.empty());
 }
 
-// vocab_size: of the model; 0 takes blueprint's own. Throws error(out_of_range) on an id beyond it.
+// vocab_size: of the model; 0 where it is not known, and then no class may name ids. Throws
+// error(out_of_range) on an id beyond it.
 [[nodiscard]] inline token_classifier make_classifier(const token_rules& rules,
                                                       std::uint32_t vocab_size) {
   std::vector<token_classes> by_id(vocab_size, token_classes::none);
@@ -169,6 +172,9 @@ inline void require_match(const blueprint& plan, const model_shape& shape,
       by_id[static_cast<std::size_t>(id)] |= rule.bit;
     }
   return token_classifier(rules.sink_count, std::move(by_id));
+}
+[[nodiscard]] inline token_classifier make_classifier(const blueprint& plan) {
+  return make_classifier(plan.tokens, plan.model.vocab_size);
 }
 
 HEADWISE_NAMESPACE_END

@@ -22,11 +22,12 @@ class token_classifier {
   explicit token_classifier(token_count sink_count, std::vector<token_classes> by_id = {})
       : sink_count_(sink_count), by_id_(std::move(by_id)) {}
 
-  // ids: [n], the tokens at positions first .. first + n. Throws error(out_of_range) naming place,
-  // the index and the value of an id outside the vocabulary; takes wide integers so that none
-  // wraps.
-  template <std::integral Id>
-  [[nodiscard]] std::vector<token> tokens(std::span<const Id> ids, position first = 0,
+  // ids: [n], a vector, array or span of any integers, so that none wraps before it is checked: the
+  // tokens at positions first .. first + n. Throws error(out_of_range) naming place, the index and
+  // the value of an id outside the vocabulary.
+  template <class Ids>
+  requires std::integral<typename Ids::value_type>
+  [[nodiscard]] std::vector<token> tokens(const Ids& ids, position first = 0,
                                           const std::string& place = "token ids") const {
     std::vector<token> result;
     result.reserve(ids.size());

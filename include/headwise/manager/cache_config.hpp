@@ -22,7 +22,8 @@ struct cache_config {
   // Pages taken at construction and kept; the others come one by one from `memory` and go back to
   // it when free. With reserved_pages == pages no append ever asks `memory` for a page.
   std::size_t reserved_pages = 0;
-  // A sequence may always be rolled back by this many tokens; their rows stay that much longer.
+  // A sequence may always be rolled back to this many tokens behind the greatest length that it
+  // had; rows stay that much longer.
   token_count rollback_horizon = 0;
   // Everything that a manager and its sequences hold comes from here.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();

@@ -62,6 +62,9 @@ class sequence {
     if (!state_->try_begin(tokens, scope)) return std::nullopt;
     return std::optional<step>(std::in_place, *state_);
   }
+  [[nodiscard]] std::optional<step> try_append(const token& next) noexcept {
+    return try_append(std::span<const token>(&next, 1));
+  }
   // The pages that this step would take from the manager's pool. O(heads * n).
   [[nodiscard]] std::size_t pages_needed(
       std::span<const token> tokens,

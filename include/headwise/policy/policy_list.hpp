@@ -19,8 +19,9 @@ struct policy_list {
   using variant = std::variant<Ps...>;
 };
 
-using builtin_policies =
-    policy_list<global, local_window, special_tokens, union_of<special_tokens, local_window>>;
+// A type of its own, not an alias: its short name is what symbols and messages show.
+struct builtin_policies
+    : policy_list<global, local_window, special_tokens, union_of<special_tokens, local_window>> {};
 
 template <class Variant>
 [[nodiscard]] lifetime_set lifetimes_of(const Variant& policy) noexcept {

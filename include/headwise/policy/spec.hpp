@@ -4,8 +4,9 @@
 // the policy types. This is the one file that looks at a policy's kind by name.
 //
 // A policy type of your own joins a blueprint when it has
-//   static constexpr std::string_view kind;   static P from_spec(const policy_spec&);
-//   policy_spec to_spec() const;
+//   static constexpr std::string_view kind;
+//   static P from_spec(const policy_spec&, const std::string& place);   may throw error; spec_param
+//   helps policy_spec to_spec() const;
 #pragma once
 
 #include <algorithm>
@@ -28,13 +29,7 @@ struct policy_spec {
   friend bool operator==(const policy_spec&, const policy_spec&) = default;
 };
 
-namespace detail {
-
-template <class T>
-struct is_union : std::false_type {};
-template <class... Ps>
-struct is_union<union_of<Ps...>> : std::true_type {};
-
+// A parameter that a policy must have, from low to high. Throws error naming place/name otherwise.
 [[nodiscard]] inline std::int64_t spec_param(const policy_spec& spec, std::string_view name,
                                              std::int64_t low, std::int64_t high,
                                              const std::string& place) {
@@ -47,6 +42,13 @@ struct is_union<union_of<Ps...>> : std::true_type {};
           "a number from " + std::to_string(low) + " to " + std::to_string(high));
   return found->second;
 }
+
+namespace detail {
+
+template <class T>
+struct is_union : std::false_type {};
+template <class... Ps>
+struct is_union<union_of<Ps...>> : std::true_type {};
 
 // The kinds and numbers that a spec of a built-in kind may carry, checked once and for all kinds.
 inline void check_spec_members(const policy_spec& spec, std::string_view param, bool ids,
@@ -83,7 +85,7 @@ template <class P>
               std::to_string(spec.ids[i]), "an id from 0");
     return special_tokens(static_cast<token_classes>(classes), spec.ids);
   } else {
-    return P::from_spec(spec);
+    return P::from_spec(spec, place);
   }
 }
 

@@ -28,7 +28,9 @@ struct every_third {
     return (t.pos + offset) % 3 == 0 ? headwise::forever : 1;
   }
   [[nodiscard]] headwise::lifetime_set lifetimes() const noexcept { return {1, headwise::forever}; }
-  static every_third from_spec(const policy_spec& spec) { return {spec.params.at("offset")}; }
+  static every_third from_spec(const policy_spec& spec, const std::string&) {
+    return {spec.params.at("offset")};
+  }
   [[nodiscard]] policy_spec to_spec() const {
     return {std::string(kind), {{"offset", offset}}, {}, {}};
   }
