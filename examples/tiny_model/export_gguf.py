@@ -5,6 +5,7 @@
 """
 
 import pathlib
+import struct
 import sys
 
 import gguf
@@ -20,15 +21,23 @@ def byte_characters() -> list[str]:
     return [chr(byte if byte in printable else next(others)) for byte in range(256)]
 
 
-def add_tokenizer(writer: gguf.GGUFWriter) -> None:
-    """Byte-level BPE whose tokens are the bytes themselves. GGUF readers want
-    at least one merge; the one given joins the control tokens, which no text
-    holds, so it never applies."""
+class Writer(gguf.GGUFWriter):
+    """Writes an empty array too, which gguf refuses and GGUF's readers take."""
+
+    def _pack_val(self, val, vtype, add_vtype, sub_type=None):
+        if vtype == gguf.GGUFValueType.ARRAY and not val:
+            return struct.pack("<IIQ", vtype, sub_type, 0)
+        return super()._pack_val(val, vtype, add_vtype, sub_type)
+
+
+def add_tokenizer(writer: Writer) -> None:
+    """Byte-level BPE without merges: the tokens are the bytes themselves."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(byte_characters() + ["<s>", "</s>"])
     writer.add_token_types([gguf.TokenType.NORMAL] * 256 + [gguf.TokenType.CONTROL] * 2)
-    writer.add_token_merges(["<s> </s>"])
+    writer.add_key_value(gguf.Keys.Tokenizer.MERGES, [], gguf.GGUFValueType.ARRAY,
+                         sub_type=gguf.GGUFValueType.STRING)
     writer.add_bos_token_id(model.BOS)
     writer.add_eos_token_id(model.EOS)
     writer.add_add_bos_token(True)
@@ -37,7 +46,7 @@ def add_tokenizer(writer: gguf.GGUFWriter) -> None:
 
 def write_gguf(path: pathlib.Path, parameters: dict) -> None:
     """Matrices as F16, norms as F32; GGUF keeps a matrix as [output, input]."""
-    writer = gguf.GGUFWriter(path, "llama")
+    writer = Writer(path, "llama")
     writer.add_name("headwise tiny model")
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     writer.add_vocab_size(model.VOCABULARY)

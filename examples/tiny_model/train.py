@@ -111,7 +111,8 @@ def main() -> None:
         if time.monotonic() - saved > CHECKPOINT_SECONDS:
             saved = time.monotonic()
             save(options.build, parameters)
-            print(f"step {step} held-out loss {held_out_loss(parameters, held_out):.4f}", flush=True)
+            print(f"step {step} held-out loss {held_out_loss(parameters, held_out):.4f}",
+                  flush=True)
 
     save(options.build, parameters)
     print(f"step {step} tokens {step * STEP_TOKENS} "
