@@ -49,8 +49,10 @@ tokenizer::tokenizer(const gguf_file& file)
                          kind == token_kind::unknown;
     if (special && !tokens_.text(id).empty()) special_.push_back(static_cast<std::int32_t>(id));
   }
-  std::stable_sort(special_.begin(), special_.end(), [this](std::int32_t a, std::int32_t b) {
-    return tokens_.text(checked(a)).size() > tokens_.text(checked(b)).size();
+  std::sort(special_.begin(), special_.end(), [this](std::int32_t a, std::int32_t b) {
+    const std::size_t a_size = tokens_.text(checked(a)).size();
+    const std::size_t b_size = tokens_.text(checked(b)).size();
+    return a_size != b_size ? a_size > b_size : a < b;
   });
 }
 

@@ -13,8 +13,10 @@ usage: python3 compare_llama_cpp.py --probe BUILD/engine_probe --model MODEL.ggu
    Where the two choose differently, the gap between the two candidates must be a near-tie
    (--near-tie logits) on both sides.
 
-llama.cpp multiplies with activations rounded to 8 bits where weights are quantised; the engine
-computes in float. That is what the tolerances are for. Exit status: 0 agreed, 1 not, 77 skipped.
+llama.cpp multiplies with activations rounded to 8 bits where weights are quantised, so that its own
+logits of one position differ by some tenths between a prompt and a decode; the engine computes in
+float. That is what the tolerances are for: on an F32 copy of SmolLM2 the two chose the same token
+at all 640 positions, on the Q4_1 file at 622. Exit status: 0 agreed, 1 not, 77 skipped.
 """
 import argparse
 import json
@@ -48,7 +50,7 @@ def arguments():
     parser.add_argument("--window", type=int, default=1024)
     parser.add_argument("--continue", dest="continuation", type=int, default=64)
     parser.add_argument("--tolerance", type=float, default=0.01)
-    parser.add_argument("--near-tie", type=float, default=0.5)
+    parser.add_argument("--near-tie", type=float, default=0.4)
     return parser.parse_args()
 
 
@@ -71,9 +73,9 @@ class Peer:
     def __init__(self, path, window):
         self.numpy = __import__("numpy")
         llama_cpp = __import__("llama_cpp")
-        threads = min(2, os.cpu_count() or 1)
-        self.model = llama_cpp.Llama(
-            path, n_ctx=window, n_threads=threads, logits_all=True, verbose=False)
+        # More threads wait for each other by spinning, which a busy machine punishes.
+        self.model = llama_cpp.Llama(path, n_ctx=window, n_threads=1, n_threads_batch=1,
+                                     logits_all=True, verbose=False)
 
     def tokenize(self, text):
         return self.model.tokenize(text, add_bos=False, special=False)
