@@ -151,8 +151,9 @@ class script {
   }
 
   void roll_back(pair& p) {
-    const token_count n = random_.one_in(4) ? random_.between(0, p.real.length() + 2)
-                                            : random_.between(0, config_.rollback_horizon + 2);
+    token_count n = random_.one_in(4) ? random_.between(0, p.real.length() + 2)
+                                      : random_.between(0, config_.rollback_horizon + 2);
+    if (random_.one_in(16)) n = p.real.length();
     if (n > p.real.length()) {
       expect(!p.real.try_rollback(n), "a rollback beyond the start is refused");
       return;
@@ -253,7 +254,8 @@ class script {
     if (random_.one_in(2))
       opened.write(id(head), {keys.data(), count, d}, {values.data(), count, d});
     else
-      opened.write_encoded(id(head), encoded_keys, encoded_values);
+      opened.write_encoded(id(head), {encoded_keys.data(), count, key_bytes},
+                           {encoded_values.data(), count, value_bytes});
   }
 
   // --- checks ---

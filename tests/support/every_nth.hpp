@@ -29,10 +29,11 @@ class every_nth {
     return {near_, far_, headwise::forever};
   }
 
-  [[nodiscard]] static every_nth from_spec(const headwise::policy_spec& spec, const std::string&) {
+  [[nodiscard]] static every_nth from_spec(const headwise::policy_spec& spec,
+                                           const std::string& place) {
     const auto number = [&](const char* name) {
       return static_cast<headwise::token_count>(
-          headwise::detail::spec_param(spec, name, 1, headwise::forever, "policy"));
+          headwise::spec_param(spec, name, 1, headwise::forever, place));
     };
     return {number("n"), number("near"), number("far")};
   }

@@ -127,7 +127,8 @@ struct blueprint {
   head_plan plan;
   plan.name = std::move(name);
   plan.policy = policy;
-  if (policy.kind != "global") plan.resident_fraction = plan.forever_fraction = 0.0;
+  if (policy != make_spec(global{}))
+    plan.recovery = plan.resident_fraction = plan.forever_fraction = 0.0;  // not measured
   return {shape, {}, std::move(tokens), {}, std::vector<head_plan>(shape.heads(), plan)};
 }
 

@@ -12,12 +12,6 @@
 
 #include "headwise/version.hpp"
 
-#if defined(__cpp_exceptions) || defined(__EXCEPTIONS) || defined(_CPPUNWIND)
-#define HEADWISE_HAS_EXCEPTIONS 1
-#else
-#define HEADWISE_HAS_EXCEPTIONS 0
-#endif
-
 // Opens the namespace; every header does. Under a pack pragma of the consumer the standard
 // library's types, and with them ours, would have another layout than in the next unit.
 #define HEADWISE_NAMESPACE_BEGIN                                                      \

@@ -40,32 +40,34 @@ class append_step {
                      "write needs one key and one value row for each token of the step");
     HEADWISE_EXPECTS(keys.width == state().shape().head_dim && values.width == keys.width,
                      "the rows of write are not head_dim wide");
+    HEADWISE_EXPECTS(keys.stride >= keys.width && values.stride >= values.width,
+                     "the rows of write overlap: stride is below width");
     state().write(state().index(head), [&](std::size_t i, const auto& slot) {
       Key::encode(keys[i], slot.key);
       Value::encode(values[i], slot.value);
     });
   }
-  // keys: [n * Key::row_bytes(head_dim)], values likewise: rows that are encoded already.
-  void write_encoded(head_id head, std::span<const std::byte> keys,
-                     std::span<const std::byte> values) noexcept {
-    const std::size_t key_bytes = state().layout().key_bytes;
-    const std::size_t value_bytes = state().layout().value_bytes;
-    HEADWISE_EXPECTS(keys.size() == tokens().size() * key_bytes &&
-                         values.size() == tokens().size() * value_bytes,
+  // keys: [n, Key::row_bytes(head_dim)] bytes, values likewise: rows that are encoded already.
+  void write_encoded(head_id head, rows<const std::byte> keys,
+                     rows<const std::byte> values) noexcept {
+    HEADWISE_EXPECTS(keys.count == tokens().size() && values.count == tokens().size() &&
+                         keys.width == state().layout().key_bytes &&
+                         values.width == state().layout().value_bytes,
                      "write_encoded needs one row of the codec's size for each token of the step");
     state().write(state().index(head), [&](std::size_t i, const auto& slot) {
-      std::memcpy(slot.key, keys.data() + i * key_bytes, key_bytes);
-      std::memcpy(slot.value, values.data() + i * value_bytes, value_bytes);
+      std::memcpy(slot.key, keys[i].data(), keys.width);
+      std::memcpy(slot.value, values[i].data(), values.width);
     });
   }
 
   // What the step's queries see, the step's own rows included once they are written.
   [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
     return {state().streams(state().index(id)), state().layout(), state().shape().head_dim,
-            state().first_query()};
+            state().first_query(), state().last_query()};
   }
 
-  // Keeps the step. Every head must have been written. O(heads), plus the rows that leave.
+  // Keeps the step. Every head must have been written, unless the step has no tokens. O(heads),
+  // plus the rows that leave and, where only the last query attended, the step's tokens.
   void commit() && noexcept {
     state().commit();
     state_ = nullptr;

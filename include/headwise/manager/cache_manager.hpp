@@ -8,6 +8,8 @@
 //   for each head: step->write(head, keys, values); attend(step->head(head), query, ...);
 //   std::move(*step).commit();
 //
+// An append may take a page from config.memory; with reserved_pages == pages all were taken at
+// construction, and the decode path asks for nothing any more.
 // Rows are kept per KV head and per its policy (FastGen, arXiv:2310.01801), once for the group of
 // query heads that reads them. One owner thread for open, append, commit, rollback, fork and close.
 #pragma once

@@ -59,8 +59,8 @@ class sequence {
   // may be open. n = 0 is a step without rows. The tokens are copied. O(heads * n).
   [[nodiscard]] std::optional<step> try_append(
       std::span<const token> tokens, attend_scope scope = attend_scope::every_query) noexcept {
-    if (!state_->try_begin(tokens, scope)) return std::nullopt;
-    return std::optional<step>(std::in_place, *state_);
+    if (!state().try_begin(tokens, scope)) return std::nullopt;
+    return std::optional<step>(std::in_place, state());
   }
   [[nodiscard]] std::optional<step> try_append(const token& next) noexcept {
     return try_append(std::span<const token>(&next, 1));
@@ -69,7 +69,7 @@ class sequence {
   [[nodiscard]] std::size_t pages_needed(
       std::span<const token> tokens,
       attend_scope scope = attend_scope::every_query) const noexcept {
-    return state_->pages_needed(tokens, scope);
+    return state().pages_needed(tokens, scope);
   }
 
   // Takes back the last n tokens: exact, or false and unchanged. Succeeds back to rollback_horizon
@@ -77,12 +77,12 @@ class sequence {
   // has been freed; a head of several lifetimes may refuse already where a freed token of the same
   // lifetime is among those taken back. False also where n > length(). O(heads + rows dropped).
   [[nodiscard]] bool try_rollback(token_count n) noexcept {
-    return n <= length() && state_->try_truncate(length() - n);
+    return n <= length() && state().try_truncate(length() - n);
   }
   // Why try_rollback(n) says no for n <= length(); nullopt where it would succeed.
   [[nodiscard]] std::optional<rollback_refusal> rollback_blocker(token_count n) const noexcept {
     HEADWISE_EXPECTS(n <= length(), "a rollback of more tokens than the sequence has");
-    return state_->rollback_blocker(length() - n);
+    return state().rollback_blocker(length() - n);
   }
 
   // A second sequence with the same tokens; pages are shared until one side writes into them.
@@ -90,20 +90,27 @@ class sequence {
   [[nodiscard]] sequence fork() const {
     const auto& deleter = state_.get_deleter();
     return sequence(detail::make_state<Policies>(deleter.memory(), deleter.sequences(),
-                                                 std::as_const(*state_)));
+                                                 std::as_const(state())));
   }
 
-  // What the newest query sees, and as far back as head_view::first_query says.
+  // What the newest query sees, as far back as head_view::first_query says; right after a rollback
+  // perhaps only what the next one will.
   [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
-    return {state_->streams(state_->index(id)), state_->layout(), state_->shape().head_dim,
-            state_->first_query()};
+    return {state().streams(state().index(id)), state().layout(), state().shape().head_dim,
+            state().first_query(), state().last_query()};
   }
-  [[nodiscard]] token_count length() const noexcept { return state_->length(); }
+  [[nodiscard]] token_count length() const noexcept { return state().length(); }
   // [layers * kv_heads], layer-major.
-  [[nodiscard]] std::span<const policy> plan() const noexcept { return state_->plan(); }
-  [[nodiscard]] cache_stats stats() const noexcept { return state_->stats(); }
+  [[nodiscard]] std::span<const policy> plan() const noexcept { return state().plan(); }
+  // No step may be open.
+  [[nodiscard]] cache_stats stats() const noexcept { return state().stats(); }
 
  private:
+  [[nodiscard]] detail::sequence_state<Policies>& state() const noexcept {
+    HEADWISE_EXPECTS(state_ != nullptr, "a sequence is used after it was moved");
+    return *state_;
+  }
+
   detail::state_ptr<Policies> state_;
 };
 

@@ -47,6 +47,8 @@ class sequence_state {
     for (const policy& p : plan_) count += lifetimes_of(p).size();
     streams_.reserve(count);
     for (const policy& p : plan_) {
+      HEADWISE_EXPECTS(lifetimes_of(p).size() > 0 && lifetimes_of(p)[0] > 0,
+                       "a policy gives no lifetimes, or one below 1");
       first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
       for (const token_count lifetime : lifetimes_of(p)) streams_.emplace_back(lifetime);
     }
@@ -78,6 +80,11 @@ class sequence_state {
     return step_open_ ? step_from_ : keep_from_;
   }
 
+  [[nodiscard]] position last_query() const noexcept {
+    return length_ +
+           (step_open_ && !tokens_.empty() ? static_cast<position>(tokens_.size()) - 1 : 0);
+  }
+
   [[nodiscard]] std::size_t index(head_id head) const noexcept {
     HEADWISE_EXPECTS(head.layer < shape_.layers && head.kv_head < shape_.kv_heads,
                      "there is no such head in the model");
@@ -106,7 +113,7 @@ class sequence_state {
     if (!memory_suffices([&] { tokens_.assign(tokens.begin(), tokens.end()); })) return false;
     step_from_ = step_keep_from(tokens.size(), scope);
     step_open_ = true;
-    std::fill(written_.begin(), written_.end(), char{0});
+    std::fill(written_.begin(), written_.end(), tokens.empty() ? char{1} : char{0});
     for (std::size_t head = 0; head < plan_.size(); ++head) {
       for (token_stream& stream : mutable_streams(head)) {
         if (stream.try_extend(count_rows(head, stream, tokens, step_from_), *pool_)) continue;
@@ -122,22 +129,18 @@ class sequence_state {
   // be written by different threads.
   template <class Put>
   void write(std::size_t head, Put&& put) noexcept {
-    HEADWISE_EXPECTS(written_[head] == 0, "a head was written twice in one step");
+    HEADWISE_EXPECTS(written_[head] == 0 || tokens_.empty(),
+                     "a head was written twice in one step");
     written_[head] = 1;
     const std::span<token_stream> head_streams = mutable_streams(head);
     std::visit(
         [&](const auto& p) {
           for (std::size_t i = 0; i < tokens_.size(); ++i) {
-            const token_count lifetime = p.lifetime(tokens_[i]);
-            for (token_stream& stream : head_streams) {
-              if (stream.lifetime() != lifetime) continue;
-              if (!stream.expired(tokens_[i].pos, step_from_)) {
-                const token_stream::slot slot = stream.next_slot(layout());
-                *slot.pos = tokens_[i].pos;
-                put(i, slot);
-              }
-              break;
-            }
+            token_stream& stream = stream_of(head_streams, p.lifetime(tokens_[i]));
+            if (stream.expired(tokens_[i].pos, step_from_)) continue;
+            const token_stream::slot slot = stream.next_slot(layout());
+            *slot.pos = tokens_[i].pos;
+            put(i, slot);
           }
         },
         plan_[head]);
@@ -154,10 +157,12 @@ class sequence_state {
       for (token_stream& stream : mutable_streams(head))
         stream.commit(keep_from_, newest_skipped(head, stream), *pool_);
     step_open_ = false;
+    audit();
   }
   void cancel() noexcept {
     for (token_stream& stream : streams_) stream.cancel(*pool_);
     step_open_ = false;
+    audit();
   }
 
   // Why a rollback to `length` would not be exact, for the first head that cannot; O(heads).
@@ -180,10 +185,12 @@ class sequence_state {
     for (token_stream& stream : streams_) stream.rollback(length, *pool_);
     length_ = length;
     keep_from_ = std::min(keep_from_, length_);
+    audit();
     return true;
   }
 
   [[nodiscard]] cache_stats stats() const noexcept {
+    HEADWISE_EXPECTS(!step_open_, "stats while a step is open");
     cache_stats result;
     result.length = length_;
     std::size_t pages = 0;
@@ -206,6 +213,20 @@ class sequence_state {
   }
 
  private:
+  // The stream of a lifetime. A policy that breaks its contract must not lose tokens in silence.
+  [[nodiscard]] static token_stream& stream_of(std::span<token_stream> head_streams,
+                                               token_count lifetime) noexcept {
+    const auto found = std::find_if(head_streams.begin(), head_streams.end(),
+                                    [&](const auto& s) { return s.lifetime() == lifetime; });
+    HEADWISE_EXPECTS(found != head_streams.end(),
+                     "a policy gave a lifetime that is not a member of its lifetimes()");
+    return *found;
+  }
+  void audit() const noexcept {
+    for (const token_stream& stream : streams_)
+      HEADWISE_AUDIT(stream.is_sound(keep_from_, length_, layout()),
+                     "a stream holds other rows than its head's policy asks for");
+  }
   [[nodiscard]] std::span<token_stream> mutable_streams(std::size_t head) noexcept {
     return {streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]};
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // union_of<P...>: what any part keeps. The lifetime of a token is the longest that a part gives, so
-// a token is never kept or counted twice, and order and nesting make no difference.
+// a token is never kept or counted twice, and order and nesting make no difference. Together the
+// parts may give lifetime_set::capacity distinct lifetimes.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // slab: a contiguous run of encoded rows with their positions; what a kernel reads. A view: valid
-// until the next commit, rollback or close of its sequence.
+// until the next commit, cancel, rollback or close of its sequence.
 #pragma once
 
 #include <cstddef>

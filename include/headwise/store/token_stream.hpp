@@ -70,6 +70,7 @@ class token_stream {
   }
   [[nodiscard]] slot next_slot(const page_layout& layout) noexcept {
     if (step_.writing->end == layout.page_tokens) step_.writing = step_.writing->next;
+    HEADWISE_EXPECTS(step_.writing != nullptr, "a policy answered differently for the same token");
     page* const rows = step_.writing->rows;
     const std::uint32_t at = step_.writing->end++;
     ++rows_;
@@ -154,6 +155,23 @@ class token_stream {
       fn(slab{positions + begin, link->rows->key(layout, begin), link->rows->value(layout, begin),
               end - begin});
     }
+  }
+
+  // The equation between steps: positions ascend below `length`, no row has expired at keep_from,
+  // every page holds a row, and the counts are those of the pages. O(rows).
+  [[nodiscard]] bool is_sound(position keep_from, token_count length,
+                              const page_layout& layout) const noexcept {
+    std::size_t rows = 0, pages = 0;
+    std::optional<position> before;
+    for (const page_link* link = head_; link != nullptr; link = link->next, ++pages) {
+      if (link->begin >= link->end || link->end > layout.page_tokens) return false;
+      for (std::uint32_t at = link->begin; at < link->end; ++at, ++rows) {
+        const position pos = link->rows->positions(layout)[at];
+        if (pos >= length || (before && pos <= *before) || expired(pos, keep_from)) return false;
+        before = pos;
+      }
+    }
+    return rows == rows_ && pages == pages_;
   }
 
  private:

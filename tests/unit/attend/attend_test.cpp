@@ -12,6 +12,7 @@
 #include "headwise/codec/f16.hpp"
 #include "support/counting_resource.hpp"
 #include "support/engine.hpp"
+#include "support/random.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -147,6 +148,24 @@ TEST(attend_contract, the_own_row_must_be_written_first) {
   EXPECT_DEATH(headwise::attend(step->head({0, 0}), 0, {query.data(), 1, 4}, 1.0F,
                                 {out.data(), 1, 4}, {}, scratch),
                "the query's own row is not written yet");
+}
+// Also where older rows are there to be read.
+TEST(attend_contract, older_rows_are_no_substitute_for_the_own_row) {
+  engine text({1, 1, 1, 4}, {headwise::global{}}, random_fixture(2));
+  text.feed(2);
+  const auto step = text.text().try_append(text.next_tokens({0}));
+  std::vector<float> query(4), out(4);
+  headwise::attend_scratch scratch(1, 4, 3);
+  EXPECT_DEATH(headwise::attend(step->head({0, 0}), 2, {query.data(), 1, 4}, 1.0F,
+                                {out.data(), 1, 4}, {}, scratch),
+               "the query's own row is not written yet");
+}
+TEST(attend_contract, a_query_lies_among_the_tokens) {
+  engine text({1, 1, 1, 4}, {headwise::global{}}, random_fixture(2));
+  text.feed(2);
+  EXPECT_EQ(text.visible(text.text().head({0, 0}), 2).size(), 2U);  // what the next query will see
+  EXPECT_DEATH(static_cast<void>(text.visible(text.text().head({0, 0}), 3)),
+               "a query lies beyond the tokens that were appended");
 }
 
 }  // namespace

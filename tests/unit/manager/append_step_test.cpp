@@ -11,6 +11,7 @@
 
 #include "headwise/codec/f16.hpp"
 #include "support/engine.hpp"
+#include "support/random.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -51,8 +52,8 @@ TEST_F(append_step_contract, rows_have_the_right_shape) {
                "write needs one key and one value row for each token of the step");
   EXPECT_DEATH(step.write({0, 0}, zero_rows(2, 5), zero_rows(2, 5)),
                "the rows of write are not head_dim wide");
-  const std::vector<std::byte> bytes(31);
-  EXPECT_DEATH(step.write_encoded({0, 0}, bytes, bytes),
+  const std::vector<std::byte> bytes(64);
+  EXPECT_DEATH(step.write_encoded({0, 0}, {bytes.data(), 2, 15}, {bytes.data(), 2, 15}),
                "write_encoded needs one row of the codec's size for each token of the step");
 }
 
@@ -81,6 +82,37 @@ TEST_F(append_step_contract, a_step_ends_with_its_commit) {
   EXPECT_DEATH(std::move(step).commit(), used_up);
   EXPECT_DEATH(step.write({0, 0}, zero_rows(1), zero_rows(1)), used_up);
   EXPECT_DEATH(static_cast<void>(step.head({0, 0})), used_up);
+}
+
+TEST_F(append_step_contract, stats_are_asked_for_between_steps) {
+  const auto step = open(1);
+  EXPECT_DEATH(static_cast<void>(text.text().stats()), "stats while a step is open");
+}
+
+TEST_F(append_step_contract, a_moved_sequence_is_not_used) {
+  auto sequence = text.cache().open();
+  const auto moved = std::move(sequence);
+  EXPECT_DEATH(static_cast<void>(sequence.length()), "a sequence is used after it was moved");
+}
+
+// Gives lifetimes that it did not announce.
+struct promise_breaker {
+  static constexpr std::string_view kind = "test.promise_breaker";
+  [[nodiscard]] token_count lifetime(const token& t) const noexcept { return t.pos == 1 ? 5 : 1; }
+  [[nodiscard]] headwise::lifetime_set lifetimes() const noexcept { return {1, headwise::forever}; }
+  friend bool operator==(const promise_breaker&, const promise_breaker&) = default;
+};
+TEST_F(append_step_contract, no_token_is_lost_to_a_policy_that_breaks_its_promise) {
+  engine<headwise::f32, headwise::f32, headwise::policy_list<promise_breaker>> broken(
+      {1, 1, 1, 4}, {promise_breaker{}}, random_fixture(1));
+  broken.feed(1);
+  EXPECT_DEATH(broken.feed(1), "a lifetime that is not a member of its lifetimes");
+}
+
+TEST_F(append_step_contract, a_step_without_tokens_needs_no_writes) {
+  auto step = open(0);
+  std::move(step).commit();
+  EXPECT_EQ(text.text().length(), 10U);
 }
 
 TEST_F(append_step_contract, a_manager_outlives_its_sequences) {
@@ -166,7 +198,7 @@ TEST(append_step, write_encoded_equals_write) {
   auto step_a = a.text().try_append(a.next_tokens({0, 0, 0}));
   auto step_b = b.text().try_append(b.next_tokens({0, 0, 0}));
   step_a->write({0, 0}, {keys.data(), 3, 6}, {values.data(), 3, 6});
-  step_b->write_encoded({0, 0}, key_bytes, value_bytes);
+  step_b->write_encoded({0, 0}, {key_bytes.data(), 3, 12}, {value_bytes.data(), 3, 12});
   std::move(*step_a).commit();
   std::move(*step_b).commit();
   EXPECT_EQ(a.feed(1), b.feed(1));
