@@ -223,7 +223,7 @@ class sequence_state {
     return *found;
   }
   void audit() const noexcept {
-    for (const token_stream& stream : streams_)
+    for ([[maybe_unused]] const token_stream& stream : streams_)
       HEADWISE_AUDIT(stream.is_sound(keep_from_, length_, layout()),
                      "a stream holds other rows than its head's policy asks for");
   }
