@@ -90,10 +90,13 @@ struct row_scan {
 
 }  // namespace detail
 
-// The sum of row `row`, after checking it. Throws error(not_normalized or not_causal) naming place,
+// The sum of row `row`, after checking it. The map's sizes are checked before, by
+// check_map_shape(). Throws error(not_normalized or not_causal) naming place,
 // prompt, layer, head, row and value.
 [[nodiscard]] inline double checked_row_sum(const attention_map_view& map, std::size_t row,
                                             double tolerance = default_row_sum_tolerance) {
+  HEADWISE_EXPECTS(row < map.weights.count && map.first_query + row < map.weights.width,
+                   "no such row, or its query is behind the last key");
   const detail::row_scan scan(map.weights[row], map.first_query + row + 1);
   if (scan.negative || scan.late_mass || !(std::abs(scan.sum - 1.0) <= tolerance))
     detail::refuse_row(map, row, scan.sum, tolerance);

@@ -127,6 +127,14 @@ TEST(map_check, takes_the_tolerance_that_it_says) {
   }
 }
 
+TEST(map_check, reads_no_row_that_is_not_there) {
+  const std::vector<token> keys{{0, 1, {}}};
+  recorded_map map = make_map(keys, {1.0F});
+  EXPECT_DEATH((void)checked_row_sum(map.view(), 1), "no such row");
+  map.first_query = 1;
+  EXPECT_DEATH((void)checked_row_sum(map.view(), 0), "behind the last key");
+}
+
 TEST(map_check, normalises_rows_by_their_own_sums) {
   std::vector<recorded_map> scaled = good_maps();
   for (recorded_map& map : scaled)
