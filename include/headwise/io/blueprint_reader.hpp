@@ -92,13 +92,14 @@ template <class Enum, std::size_t N>
   return origin;
 }
 
-// ["special", "digits"] as a bit set.
+// ["special", "digits"] as a bit set. Every class but "sink", which is made of positions, must be
+// declared: a policy of a class that has no ids by mistake would quietly keep nothing.
 [[nodiscard]] inline std::int64_t read_class_set(const json_cursor& json,
                                                  const token_rules& rules) {
   token_classes set = token_classes::none;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string& name = json[i].text();
-    token_classes bit = builtin_class(name);
+    token_classes bit = name == "sink" ? token_classes::sink : token_classes::none;
     for (const token_class_rule& rule : rules.classes)
       if (rule.name == name) bit = rule.bit;
     if (!any(bit)) json[i].fail(error_code::missing, "a class of /tokens/classes");
@@ -108,6 +109,16 @@ template <class Enum, std::size_t N>
   return static_cast<std::int64_t>(set);
 }
 
+// Arrays that a built-in kind has no use for, empty ones too, of which a policy_spec keeps nothing.
+inline void refuse_strange_array(const std::string& name, const json_cursor& value,
+                                 const std::string& kind) {
+  const bool leaf = kind == global::kind || kind == local_window::kind;
+  if ((name == "ids" && (leaf || kind == "union")) ||
+      (name == "parts" && (leaf || kind == special_tokens::kind)))
+    raise(error_code::malformed, value.place(), std::to_string(value.size()) + " " + name,
+          "no " + name + " in a policy of kind " + in_quotes(kind));
+}
+
 // Members that no built-in kind has are numbers of a kind of the user's own.
 [[nodiscard]] inline policy_spec read_policy(const json_cursor& json, const blueprint& plan,
                                              bool named) {
@@ -115,6 +126,7 @@ template <class Enum, std::size_t N>
   spec.kind = json.at("kind").text();
   json.for_each_member([&](const std::string& name, const json_cursor& value) {
     if (name == "kind" || (named && name == "name")) return;
+    refuse_strange_array(name, value, spec.kind);
     if (name == "classes") {
       spec.params.emplace(name, read_class_set(value, plan.tokens));
     } else if (name == "ids") {

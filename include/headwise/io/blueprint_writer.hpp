@@ -5,6 +5,7 @@
 // blueprints give equal bytes. No shared state.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <ostream>
@@ -168,11 +169,11 @@ class blueprint_printer {
   }
 
   void print_class_set(std::int64_t set, const std::string& pointer) {
-    std::vector<std::pair<std::string_view, token_classes>> names;
-    for (const std::string_view name : {"sink", "special", "punctuation"})
-      names.emplace_back(name, builtin_class(name));
+    std::vector<std::pair<std::string_view, token_classes>> names{{"sink", token_classes::sink}};
     for (const token_class_rule& rule : plan_.tokens.classes)
-      if (!any(builtin_class(rule.name))) names.emplace_back(rule.name, rule.bit);
+      names.emplace_back(rule.name, rule.bit);
+    std::sort(names.begin(), names.end(),
+              [](const auto& a, const auto& b) { return a.second < b.second; });
     out_ += '[';
     for (const auto& [name, bit] : names) {
       const auto bits = static_cast<std::int64_t>(bit);
@@ -184,7 +185,7 @@ class blueprint_printer {
     out_ += ']';
     if (set != 0)
       raise(error_code::missing, place_ + pointer, "class bits " + std::to_string(set),
-            "bits of classes that have a name");
+            "classes of /tokens/classes");
   }
 
   void print_heads() {

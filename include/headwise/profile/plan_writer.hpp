@@ -129,6 +129,28 @@ class plan_writer {
   policy_names names_;
 };
 
+[[nodiscard]] inline token_classes classes_named(const policy_spec& spec) {
+  const auto own = spec.params.find("classes");
+  token_classes all = token_classes::none;
+  if (spec.kind == special_tokens::kind && own != spec.params.end())
+    all = static_cast<token_classes>(own->second);
+  for (const policy_spec& part : spec.parts) all |= classes_named(part);
+  return all;
+}
+
+// The ladder speaks of special tokens and punctuation whether or not the rules do. Where a chosen
+// policy does and the rules don't, the plan says so in so many words: a class without ids.
+inline void declare_named_classes(blueprint& plan) {
+  token_classes named = token_classes::none;
+  for (const head_plan& head : plan.heads) named |= classes_named(head.policy);
+  for (const token_class_rule& rule : plan.tokens.classes)
+    named = named & static_cast<token_classes>(~static_cast<std::uint32_t>(rule.bit));
+  if (any(named & token_classes::special))
+    plan.tokens.classes.push_back({"special", token_classes::special, {}});
+  if (any(named & token_classes::punctuation))
+    plan.tokens.classes.push_back({"punctuation", token_classes::punctuation, {}});
+}
+
 }  // namespace detail
 
 // sums: of at least one prompt, over these candidates, global among them. length: the

@@ -76,6 +76,7 @@ blueprint random_blueprint(random_source& random) {
       {"a", static_cast<token_classes>(1U << 16)},
       {"special", token_classes::special},
       {"sink", token_classes::sink},
+      {"punctuation", token_classes::punctuation},
       {"b/~", static_cast<token_classes>(1U << 17)}};
   for (const auto& [name, bit] : classes) {
     plan.tokens.classes.push_back({name, bit, {}});
@@ -178,6 +179,37 @@ TEST(blueprint_json, writer_refuses_what_it_could_not_read) {
           [](blueprint& plan) { plan.model.vocab_size = (1U << 24) + 1; });
   refused(error_code::invalid_argument, {"/model", "query_heads=3"},
           [](blueprint& plan) { plan.shape.query_heads = 3; });
+}
+
+TEST(blueprint_json, a_policy_names_only_classes_that_are_declared) {
+  const std::string good = text_of(made_blueprint());
+  const auto refused = [](const std::string& text, error_code code,
+                          std::initializer_list<std::string_view> parts) {
+    expect_error(code, parts, [&] { static_cast<void>(blueprint_of(text)); });
+  };
+  refused(with(good, "[\"sink\", \"digits\"]", "[\"sink\", \"punctuations\"]"), error_code::missing,
+          {"/policies/3/classes/1", "punctuations"});
+  blueprint plan = made_blueprint();
+  plan.tokens.classes.erase(plan.tokens.classes.begin());
+  expect_error(error_code::missing, {"/policies/2/parts/0/classes", "/tokens/classes"},
+               [&] { static_cast<void>(text_of(plan)); });
+  plan = made_blueprint();
+  plan.tokens.classes.erase(plan.tokens.classes.begin() + 1);
+  refused(with(text_of(plan), "[\"sink\", \"special\"]", "[\"sink\", \"punctuation\"]"),
+          error_code::missing, {"/policies/2/parts/0/classes/1", "punctuation"});
+}
+
+TEST(blueprint_json, empty_arrays_are_members_too) {
+  const std::string good = text_of(made_blueprint());
+  const auto refused = [&](const std::string& from, const std::string& to, std::string_view place) {
+    expect_error(error_code::malformed, {place},
+                 [&] { static_cast<void>(blueprint_of(with(good, from, to))); });
+  };
+  const std::string window = "\"window\": 4096", tokens = "\"classes\": [\"sink\", \"digits\"]";
+  refused(window, window + ", \"ids\": []", "/policies/0/ids");
+  refused(window, window + ", \"parts\": []", "/policies/0/parts");
+  refused(tokens, tokens + ", \"parts\": []", "/policies/3/parts");
+  refused("\"kind\": \"union\"", "\"kind\": \"union\", \"ids\": []", "/policies/2/ids");
 }
 
 TEST(blueprint_json, a_deep_union_is_refused_before_the_reader_would) {
