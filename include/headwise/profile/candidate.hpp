@@ -28,6 +28,7 @@ struct ladder_options {
   std::vector<token_count> windows = {16, 32, 64, 96, 128, 192, 256, 384, 512};
   std::vector<double> window_fractions;  // of the stated length (FastGen's r_l); added to windows
   bool learn_ids = true;
+  friend bool operator==(const ladder_options&, const ladder_options&) = default;
 };
 
 // A fraction of a length as a count: rounded to the nearest, halves up, at least 1. Throws

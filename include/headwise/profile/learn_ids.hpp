@@ -2,7 +2,8 @@
 //
 // Which token ids to keep for a head: one at a time, the id that brings most mass back per row that
 // it costs, to the query head that needs it, until the candidate passes or has its most ids. What
-// is learned of an id is additive, so the recovery with the ids is exact, not an estimate.
+// is learned of an id is additive, so the recovery with the ids is that of the policy, not an
+// estimate, but for the rounding of sums.
 //
 // O(ids learned * ids seen) for a KV head.
 #pragma once

@@ -5,13 +5,15 @@
 // learners]. Filled in the same pass as the recovery_table.
 //
 // Memory O(ids * layers * query_heads * learners), ids being those that occurred, at most max_ids
-// in all: the first to occur, which the frequent ones are among. It does not grow with the number
-// of prompts. Not thread-safe.
+// in all: the first to occur, so that what is known of an id is known from its first occurrence on.
+// A frequent id that comes late is not among them. Memory does not grow with the number of prompts.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "headwise/core/types.hpp"
@@ -56,12 +58,14 @@ class learned_mass {
                 std::size_t learner, double mass) noexcept {
     entries_[slot].gains[index(layer, query_head, learner)] += mass;
   }
-  // An id that finds no slot is dropped: what is then claimed for it is less than what is true.
+  // Where a part had no slot for some ids, only ids that it knows remain: what it dropped of the
+  // others, mass and rows, is not known, and half of an id's rows would make it look cheap.
   void merge(const learned_mass& other) {
     if (heads_ == 0) {
       *this = other;
       return;
     }
+    if (other.overflowed_) drop_unknown_to(other);
     for (std::size_t from = 0; from < other.ids_.size(); ++from) {
       const std::uint32_t to = slot(other.ids_[from]);
       if (to == no_slot) continue;
@@ -69,6 +73,7 @@ class learned_mass {
       for (std::size_t i = 0; i < more.gains.size(); ++i) entries_[to].gains[i] += more.gains[i];
       for (std::size_t l = 0; l < learners_; ++l) add_cost(to, l, more.costs[l]);
     }
+    overflowed_ = overflowed_ || other.overflowed_;
   }
 
   // Lost mass, summed over queries, that the learner keeps once it knows the id of this slot.
@@ -94,7 +99,8 @@ class learned_mass {
     if (id < 0) return no_slot;
     const auto found = slot_of_.find(id);
     if (found != slot_of_.end()) return found->second;
-    if (ids_.size() >= max_ids_) return no_slot;
+    overflowed_ = overflowed_ || ids_.size() >= max_ids_;
+    if (overflowed_) return no_slot;
     const std::uint32_t added = static_cast<std::uint32_t>(ids_.size());
     entries_.push_back(
         {std::vector<double>(heads_ * learners_, 0.0), std::vector<id_cost>(learners_)});
@@ -102,11 +108,28 @@ class learned_mass {
     slot_of_.emplace(id, added);
     return added;
   }
+  void drop_unknown_to(const learned_mass& other) {
+    std::size_t kept = 0;
+    for (std::size_t from = 0; from < ids_.size(); ++from) {
+      const std::int32_t id = ids_[from];
+      if (!other.slot_of_.contains(id)) {
+        slot_of_.erase(id);
+        continue;
+      }
+      slot_of_[id] = static_cast<std::uint32_t>(kept);
+      ids_[kept] = id;
+      if (kept != from) entries_[kept] = std::move(entries_[from]);
+      ++kept;
+    }
+    ids_.resize(kept);
+    entries_.resize(kept);
+  }
 
   std::uint32_t query_heads_ = 0;
   std::size_t heads_ = 0;  // layers * query_heads
   std::size_t learners_ = 0;
   std::size_t max_ids_ = 0;
+  bool overflowed_ = false;  // an id found no slot; no new one may have one after that
   std::vector<std::int32_t> ids_;
   std::vector<entry> entries_;
   std::unordered_map<std::int32_t, std::uint32_t> slot_of_;

@@ -41,6 +41,7 @@ struct measure_options {
   std::vector<candidate> candidates;
   double row_sum_tolerance = default_row_sum_tolerance;
   std::size_t max_tracked_ids = 2048;  // see learned_mass.hpp
+  friend bool operator==(const measure_options&, const measure_options&) = default;
 };
 
 template <class Policies = builtin_policies>
@@ -65,22 +66,24 @@ class profiler {
                 sums_);
   }
 
-  // Adds what another profiler measured. Throws error(shape_mismatch) where shape, candidates or
-  // stated length differ, error(missing) where one of the two is amid a prompt.
+  // Adds what another profiler measured; one that measured nothing adds nothing. Throws
+  // error(shape_mismatch) where shape, token rules, options or stated length differ, error(missing)
+  // where one of the two is amid a prompt.
   void merge(const profiler& other) {
+    require_alike(other);
+    if (other.length_ == 0) return;
     other.ledger_.require_complete();
     if (length_ == 0) {
       *this = other;
       return;
     }
     ledger_.require_complete();
-    if (other.shape_ != shape_ || other.length_ != length_ || other.candidates_ != candidates_)
+    if (other.length_ != length_)  // where the options leave it to the first prompt
       raise(error_code::shape_mismatch, "profiler.merge",
-            std::to_string(other.candidates_.size()) + " candidates at length " +
-                std::to_string(other.length_),
-            "the same shape and the same " + std::to_string(candidates_.size()) +
-                " candidates at length " + std::to_string(length_));
+            "stated length " + std::to_string(other.length_),
+            "stated length " + std::to_string(length_));
     sums_.merge(other.sums_);
+    ledger_.add_maps(other.ledger_.maps());
   }
 
   // Throws error(missing) where maps of the last prompt are missing, or a head has no calibration
@@ -91,6 +94,7 @@ class profiler {
     blueprint result = write_plan(sums_, candidates_, shape_, length_, options);
     result.model = model;
     result.tokens = rules_;
+    detail::declare_named_classes(result);
     return result;
   }
 
@@ -102,6 +106,17 @@ class profiler {
 
  private:
   using policy = typename Policies::variant;
+
+  void require_alike(const profiler& other) const {
+    const auto same = [](const char* what, const auto& got, const auto& expected) {
+      if (got != expected)
+        raise(error_code::shape_mismatch, "profiler.merge", std::string("another ") + what,
+              std::string("the same ") + what);
+    };
+    same("shape", other.shape_, shape_);
+    same("set of token rules", other.rules_, rules_);
+    same("set of options", other.options_, options_);
+  }
 
   void start_prompt(const attention_map_view& map) {
     if (length_ == 0) choose_candidates(static_cast<token_count>(map.keys.size()));

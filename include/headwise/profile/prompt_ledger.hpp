@@ -72,6 +72,8 @@ class prompt_ledger {
   }
 
   [[nodiscard]] std::uint64_t maps() const noexcept { return maps_; }
+  // Maps that were entered elsewhere, of whole prompts.
+  void add_maps(std::uint64_t maps) noexcept { maps_ += maps; }
 
  private:
   model_shape shape_;
