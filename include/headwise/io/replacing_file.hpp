@@ -20,13 +20,12 @@ class replacing_file {
  public:
   // size: the file begins as so many zero bytes, which a file system may keep as a hole.
   explicit replacing_file(const std::filesystem::path& path, std::uint64_t size = 0)
-      : path_(path.string()), partial_(path_ + "." + std::to_string(::getpid()) + ".partial") {
-    constexpr int everybody_by_umask = 0666;
-    file_ = detail::file_descriptor(
-        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody_by_umask));
-    if (file_.get() < 0) fail("a folder in which files can be made");
-    if (!std::in_range<off_t>(size) || ::ftruncate(file_.get(), static_cast<off_t>(size)) != 0)
-      fail("room for " + std::to_string(size) + " bytes");
+      : replacing_file(path.string(),
+                       path.string() + "." + std::to_string(::getpid()) + ".partial") {
+    // The file is there now: a throw from here on runs the destructor, which removes it.
+    const std::string room = "room for " + std::to_string(size) + " bytes";
+    if (!std::in_range<off_t>(size)) fail(EFBIG, room);
+    if (::ftruncate(file_.get(), static_cast<off_t>(size)) != 0) fail(errno, room);
   }
   replacing_file(replacing_file&& other) noexcept
       : path_(std::move(other.path_)),
@@ -45,21 +44,30 @@ class replacing_file {
       const ssize_t written =
           ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) fail("room to write at byte " + std::to_string(offset));
+      if (written <= 0) fail(errno, "room to write at byte " + std::to_string(offset));
       offset += static_cast<std::uint64_t>(written);
       bytes = bytes.subspan(static_cast<std::size_t>(written));
     }
   }
 
   void commit() {
-    if (!file_.close()) fail("a file system that takes what was written");
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0) fail("a name that can be replaced");
+    if (!file_.close()) fail(errno, "a file system that takes what was written");
+    if (std::rename(partial_.c_str(), path_.c_str()) != 0)
+      fail(errno, "a name that can be replaced");
     partial_.clear();
   }
 
  private:
-  [[noreturn]] void fail(std::string expected) const {
-    raise(error_code::unreadable, path_, detail::errno_text(errno), std::move(expected));
+  replacing_file(std::string path, std::string partial)
+      : path_(std::move(path)), partial_(std::move(partial)) {
+    constexpr int everybody_by_umask = 0666;
+    file_ = detail::file_descriptor(
+        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody_by_umask));
+    if (file_.get() < 0) fail(errno, "a folder in which files can be made");
+  }
+
+  [[noreturn]] void fail(int number, std::string expected) const {
+    raise(error_code::unreadable, path_, detail::errno_text(number), std::move(expected));
   }
 
   std::string path_;
