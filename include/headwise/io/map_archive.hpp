@@ -46,7 +46,7 @@ class map_archive {
     for (const std::filesystem::path& path : paths) add(path);
     if (units_.empty())
       raise(error_code::missing, "maps", "no files", "at least one file of recorded maps");
-    for (const unit& u : units_) survey(u);
+    for (unit& u : units_) survey(u);
   }
 
   [[nodiscard]] model_shape shape() const noexcept { return info_->shape; }
@@ -59,8 +59,9 @@ class map_archive {
   // Every file that maps come from; hash_source() makes a blueprint's sources of them.
   [[nodiscard]] const std::vector<std::filesystem::path>& files() const noexcept { return files_; }
 
-  // Prompt by prompt, layer by layer, query head by query head. Throws error where a file has
-  // changed since it was opened.
+  // Prompt by prompt, layer by layer, query head by query head. Throws error(unreadable)
+  // where a file is replaced or written to between the constructor and its turn; one that is cut
+  // short in its turn stops the process (mapped_file.hpp).
   [[nodiscard]] std::optional<attention_map_view> next() {
     if (matrix_) std::visit([&](auto& maps) { maps.forget(*matrix_); }, *open_);
     matrix_.reset();
@@ -84,6 +85,7 @@ class map_archive {
   struct unit {
     std::filesystem::path path;
     bool npy = false;
+    std::vector<file_version> versions = {};  // when it was surveyed
   };
   using any_maps = std::variant<detail::safetensors_maps, detail::npy_maps>;
 
@@ -112,7 +114,7 @@ class map_archive {
     return detail::safetensors_maps(u.path);
   }
 
-  void survey(const unit& u) {
+  void survey(unit& u) {
     const any_maps any = open(u);
     std::visit(
         [&](const auto& maps) {
@@ -120,6 +122,7 @@ class map_archive {
           require_same(maps.info(), u.path.string());
           for (const detail::prompt_entry& prompt : maps.prompts())
             static_cast<void>(tokens_of(maps, prompt));
+          u.versions = maps.versions();
           prompts_ += maps.prompts().size();
           bytes_total_ += maps.map_bytes();
         },
@@ -158,6 +161,12 @@ class map_archive {
   }
 
   template <class Maps>
+  void require_unchanged(const Maps& maps, const unit& u) const {
+    require_same(maps.info(), u.path.string());
+    if (maps.versions() != u.versions) detail::refuse_changed(u.path.string());
+  }
+
+  template <class Maps>
   [[nodiscard]] std::vector<token> tokens_of(const Maps& maps,
                                              const detail::prompt_entry& prompt) const {
     const std::vector<std::int64_t> ids = maps.ids(prompt);
@@ -171,8 +180,7 @@ class map_archive {
       if (!open_) {
         if (unit_ == units_.size()) return false;
         open_.emplace(open(units_[unit_]));
-        std::visit([&](auto& maps) { require_same(maps.info(), units_[unit_].path.string()); },
-                   *open_);
+        std::visit([&](const auto& maps) { require_unchanged(maps, units_[unit_]); }, *open_);
         prompt_in_unit_ = 0;
       }
       const std::size_t count =

@@ -162,6 +162,11 @@ inline void check_map_shape(std::string_view type, bool floats,
   return files;
 }
 
+[[noreturn]] inline void refuse_changed(const std::string& place) {
+  raise(error_code::unreadable, place, "another file than at first",
+        "files that stay as they are while they are read");
+}
+
 class safetensors_maps {
  public:
   explicit safetensors_maps(const std::filesystem::path& path)
@@ -185,6 +190,7 @@ class safetensors_maps {
   [[nodiscard]] const map_info& info() const noexcept { return info_; }
   [[nodiscard]] std::span<const prompt_entry> prompts() const noexcept { return prompts_; }
   [[nodiscard]] std::uint64_t map_bytes() const noexcept { return map_bytes_; }
+  [[nodiscard]] std::vector<file_version> versions() const { return {reader_.file().version()}; }
 
   [[nodiscard]] std::vector<std::int64_t> ids(const prompt_entry& prompt) const {
     const auto& tensor = reader_.tensors()[prompt.tokens];
@@ -241,6 +247,7 @@ class npy_maps {
       : folder_(folder), info_(read_info(folder / "metadata.json")) {
     std::vector<map_entry> entries;
     files_ = files_of(folder, ".npy");
+    versions_.resize(files_.size());
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const std::string stem = files_[i].stem().string();
       const auto head = split_number(stem);
@@ -255,9 +262,11 @@ class npy_maps {
   [[nodiscard]] const map_info& info() const noexcept { return info_; }
   [[nodiscard]] std::span<const prompt_entry> prompts() const noexcept { return prompts_; }
   [[nodiscard]] std::uint64_t map_bytes() const noexcept { return map_bytes_; }
+  [[nodiscard]] const std::vector<file_version>& versions() const noexcept { return versions_; }
 
+  // Throws error(unreadable), as open() does, where the file has changed since this was made.
   [[nodiscard]] std::vector<std::int64_t> ids(const prompt_entry& prompt) const {
-    const npy_reader file(files_[prompt.tokens]);
+    const npy_reader file = reopened(prompt.tokens);
     return decode_ids(file.type(), file.big_endian(), file.shape(), file.bytes(), file.path());
   }
   [[nodiscard]] std::string tokens_place(const prompt_entry& prompt) const {
@@ -265,12 +274,12 @@ class npy_maps {
   }
   [[nodiscard]] std::string place(const prompt_entry& prompt, std::uint32_t layer,
                                   std::uint32_t head) const {
-    return file_of(prompt, layer, head).string();
+    return files_[item(prompt, layer, head)].string();
   }
   // Valid until the next call.
   [[nodiscard]] map_matrix open(const prompt_entry& prompt, std::uint32_t layer,
                                 std::uint32_t head) {
-    open_.emplace(file_of(prompt, layer, head));
+    open_.emplace(reopened(item(prompt, layer, head)));
     return {open_->type(), open_->big_endian(), static_cast<std::size_t>(open_->shape()[0]),
             static_cast<std::size_t>(open_->shape()[1]), open_->bytes()};
   }
@@ -290,10 +299,14 @@ class npy_maps {
     return read_map_info(metadata, file.path());
   }
 
-  [[nodiscard]] const std::filesystem::path& file_of(const prompt_entry& prompt,
-                                                     std::uint32_t layer,
-                                                     std::uint32_t head) const noexcept {
-    return files_[prompt.items[std::size_t{layer} * info_.shape.query_heads + head]];
+  [[nodiscard]] std::size_t item(const prompt_entry& prompt, std::uint32_t layer,
+                                 std::uint32_t head) const noexcept {
+    return prompt.items[std::size_t{layer} * info_.shape.query_heads + head];
+  }
+  [[nodiscard]] npy_reader reopened(std::size_t item) const {
+    npy_reader file(files_[item]);
+    if (file.file().version() != versions_[item]) refuse_changed(file.path());
+    return file;
   }
 
   void check(prompt_entry& prompt) {
@@ -302,9 +315,11 @@ class npy_maps {
     if (found == files_.end() || *found != tokens)
       raise(error_code::missing, tokens.string(), "nothing", "the token ids of the prompt");
     prompt.tokens = static_cast<std::size_t>(found - files_.begin());
+    versions_[prompt.tokens] = npy_reader(tokens).file().version();
     const std::size_t keys = ids(prompt).size();
     for (std::size_t i = 0; i < prompt.items.size(); ++i) {
       const npy_reader file(files_[prompt.items[i]]);
+      versions_[prompt.items[i]] = file.file().version();
       check_map_shape(to_string(file.type()), is_float(file.type()), file.shape(), keys,
                       static_cast<std::uint32_t>(i / info_.shape.query_heads), file.path());
       map_bytes_ += file.bytes().size();
@@ -314,6 +329,7 @@ class npy_maps {
   std::filesystem::path folder_;
   map_info info_;
   std::vector<std::filesystem::path> files_;  // sorted
+  std::vector<file_version> versions_;        // [files], of those that hold maps and tokens
   std::vector<prompt_entry> prompts_;
   std::uint64_t map_bytes_ = 0;
   std::optional<npy_reader> open_;

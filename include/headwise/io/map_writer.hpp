@@ -3,7 +3,7 @@
 // map_writer: recorded attention maps into a safetensors file, as an engine makes them: any order
 // of layers, heads and queries, straight to the file, so that a recording is never held in memory.
 // The prompts are known first, as their lengths are the shapes. The file appears at finish(),
-// whole, or not at all. One thread at a time.
+// whole, or not at all. Memory: a bit for each row. One thread at a time.
 //
 // Tensors, per prompt p and layer l: p.l.attention [query_heads, queries, keys], p.tokens I32
 // [keys].
@@ -34,12 +34,13 @@ class map_writer {
         writer_(path, make_metadata(info), declare(info, prompts, type)) {
     for (std::size_t p = 0; p < prompts.size(); ++p) {
       keys_.push_back(prompts[p].size());
+      written_.emplace_back(std::size_t{shape_.layers} * shape_.query_heads * keys_[p], false);
       writer_.write(std::to_string(p) + ".tokens", 0, std::as_bytes(std::span(prompts[p])));
     }
   }
 
   // weights: [queries, width], the rows of the queries from first_query on; keys from width on have
-  // no weight. Each row is written once, or finish() refuses.
+  // no weight. Throws error(duplicate) on a row that was written before.
   void write(std::size_t prompt, std::uint32_t layer, std::uint32_t query_head,
              position first_query, rows<const float> weights) {
     HEADWISE_EXPECTS(
@@ -48,6 +49,7 @@ class map_writer {
     const std::size_t keys = keys_[prompt];
     HEADWISE_EXPECTS(weights.width <= keys && first_query + weights.count <= keys,
                      "rows beyond the prompt");
+    mark_rows(prompt, layer, query_head, first_query, weights.count);
     const std::size_t row_bytes = keys * element_bytes(type_);
     buffer_.assign(weights.count * row_bytes, std::byte{0});
     for (std::size_t i = 0; i < weights.count; ++i)
@@ -59,6 +61,22 @@ class map_writer {
   void finish() { writer_.finish(); }
 
  private:
+  // A row written twice would hide in finish()'s count of bytes a row that was not written.
+  void mark_rows(std::size_t prompt, std::uint32_t layer, std::uint32_t query_head,
+                 position first_query, std::size_t count) {
+    const std::size_t map = std::size_t{layer} * shape_.query_heads + query_head;
+    const auto begin =
+        written_[prompt].begin() + static_cast<std::ptrdiff_t>(map * keys_[prompt] + first_query);
+    const auto end = begin + static_cast<std::ptrdiff_t>(count);
+    if (const auto twice = std::find(begin, end, true); twice != end)
+      raise(error_code::duplicate,
+            writer_.path() + ": tensor " + detail::in_quotes(name(prompt, layer)),
+            "row " + std::to_string(first_query + (twice - begin)) + " of query head " +
+                std::to_string(query_head) + " again",
+            "each row once");
+    std::fill(begin, end, true);
+  }
+
   [[nodiscard]] static std::string name(std::size_t prompt, std::uint32_t layer) {
     return std::to_string(prompt) + "." + std::to_string(layer) + ".attention";
   }
@@ -77,7 +95,8 @@ class map_writer {
   model_shape shape_;
   element_type type_;
   safetensors_writer writer_;
-  std::vector<std::size_t> keys_;  // [prompts]
+  std::vector<std::size_t> keys_;           // [prompts]
+  std::vector<std::vector<bool>> written_;  // [prompts][layers, query_heads, queries]
   std::vector<std::byte> buffer_;
 };
 

@@ -54,6 +54,16 @@ class file_descriptor {
 
 }  // namespace detail
 
+// Tells a file from another one of its name and from itself after a write.
+struct file_version {
+  ::dev_t device = 0;
+  ::ino_t inode = 0;
+  ::off_t size = 0;
+  std::int64_t seconds = 0;  // of the last write
+  std::int64_t nanoseconds = 0;
+  friend bool operator==(const file_version&, const file_version&) = default;
+};
+
 class mapped_file {
  public:
   // Throws error(unreadable) with the system's reason, or where path is no regular file.
@@ -68,6 +78,8 @@ class mapped_file {
     if (!std::in_range<std::size_t>(status.st_size))
       fail(std::to_string(status.st_size) + " bytes", "a file that fits the address space");
     size_ = static_cast<std::size_t>(status.st_size);
+    version_ = {status.st_dev, status.st_ino, status.st_size, status.st_mtim.tv_sec,
+                status.st_mtim.tv_nsec};
     if (size_ == 0) return;  // mmap refuses an empty range
     void* const data = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.get(), 0);
     if (data == MAP_FAILED)
@@ -78,11 +90,13 @@ class mapped_file {
   mapped_file(mapped_file&& other) noexcept
       : path_(std::move(other.path_)),
         data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)) {}
+        size_(std::exchange(other.size_, 0)),
+        version_(other.version_) {}
   mapped_file& operator=(mapped_file&& other) noexcept {
     std::swap(path_, other.path_);
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);
+    std::swap(version_, other.version_);
     return *this;
   }
   ~mapped_file() {
@@ -91,6 +105,8 @@ class mapped_file {
 
   [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  // As of the opening.
+  [[nodiscard]] const file_version& version() const noexcept { return version_; }
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
 
   // Lets the system take back the pages of `part`, which lies in bytes(), and those shortly before
@@ -117,6 +133,7 @@ class mapped_file {
   std::string path_;
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  file_version version_;
 };
 
 HEADWISE_NAMESPACE_END

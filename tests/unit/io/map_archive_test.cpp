@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "headwise/io/map_archive.hpp"
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -150,6 +151,56 @@ TEST(map_writer, a_missing_row_is_named) {
   writer.write(0, 1, 0, 0, rows<const float>(weights.data(), 1, 2));
   expect_error(error_code::missing, {"'0.1.attention'", "4 bytes written", "8 bytes"},
                [&] { writer.finish(); });
+}
+
+TEST(map_writer, a_row_written_twice_does_not_pass_for_another) {
+  const temporary_folder folder;
+  const std::vector<std::vector<std::int32_t>> prompts{{1, 2}};
+  const std::vector<float> weights{1, 0, 0.5F, 0.5F};
+  const rows<const float> both(weights.data(), 2, 2), first(weights.data(), 1, 2);
+  map_writer writer(folder.path() / "a.safetensors", {{1, 2, 1, 8}, {}, {}}, prompts);
+  writer.write(0, 0, 0, 0, both);
+  writer.write(0, 0, 1, 0, first);
+  expect_error(error_code::duplicate, {"'0.0.attention'", "row 0 of query head 1 again"},
+               [&] { writer.write(0, 0, 1, 0, first); });
+  writer.write(0, 0, 1, 1, rows<const float>(weights.data() + 2, 1, 2));
+  writer.finish();
+}
+
+TEST(map_archive, a_file_that_changed_is_not_the_file_that_was_opened) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a.safetensors";
+  record(path, {{1, 2, 3}});
+  map_archive archive(std::vector{path});
+  record(path, {{3, 2, 1}});  // of the same sizes and metadata
+  expect_error(error_code::unreadable, {"a.safetensors"},
+               [&] { static_cast<void>(archive.next()); });
+
+  map_archive written(std::vector{path});
+  ASSERT_TRUE(written.next());
+  written.rewind();
+  std::filesystem::last_write_time(
+      path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  expect_error(error_code::unreadable, {"a.safetensors"},
+               [&] { static_cast<void>(written.next()); });
+}
+
+TEST(map_archive, nor_is_one_of_a_folder_of_arrays) {
+  const temporary_folder folder;
+  folder.write("metadata.json", map_metadata(1));
+  folder.write("0.tokens.npy",
+               npy_bytes(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (1,), }",
+                         bytes_of(std::vector<std::int32_t>{5})));
+  std::filesystem::path last;
+  for (const char* const name : {"0.0.0.npy", "0.0.1.npy"})
+    last = folder.write(name,
+                        npy_bytes(1, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }",
+                                  bytes_of(std::vector<float>{1})));
+  map_archive archive(std::vector{folder.path()});
+  ASSERT_TRUE(archive.next());
+  std::filesystem::last_write_time(
+      last, std::filesystem::last_write_time(last) + std::chrono::seconds(1));
+  expect_error(error_code::unreadable, {"0.0.1.npy"}, [&] { static_cast<void>(archive.next()); });
 }
 
 TEST(map_archive, metadata_is_checked) {
