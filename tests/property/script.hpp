@@ -224,6 +224,7 @@ class script {
     for (const std::size_t head : order) {
       write_head(p, opened, head, count);
       const view seen = opened.head(id(head));
+      expect_equal(seen.first_query(), p.expected.first_query(), "first_query of a step");
       const position newest = p.real.length() + static_cast<token_count>(count);
       for (position q = seen.first_query(); q < newest; ++q) check(p, head, seen, q, true);
     }

@@ -16,6 +16,7 @@ class counting_resource final : public std::pmr::memory_resource {
  public:
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_bytes_; }
+  [[nodiscard]] std::size_t requested_bytes() const noexcept { return requested_bytes_; }  // ever
   [[nodiscard]] std::size_t calls() const noexcept { return calls_; }  // of allocate
 
   // `more` calls of allocate succeed from now on, the others throw until allow_all().
@@ -31,6 +32,7 @@ class counting_resource final : public std::pmr::memory_resource {
     void* const block = upstream_->allocate(bytes, alignment);
     ++calls_;
     bytes_ += bytes;
+    requested_bytes_ += bytes;
     if (bytes_ > peak_bytes_) peak_bytes_ = bytes_;
     return block;
   }
@@ -46,6 +48,7 @@ class counting_resource final : public std::pmr::memory_resource {
   std::pmr::memory_resource* upstream_ = std::pmr::new_delete_resource();
   std::size_t bytes_ = 0;
   std::size_t peak_bytes_ = 0;
+  std::size_t requested_bytes_ = 0;
   std::size_t calls_ = 0;
   std::size_t left_ = unlimited;
 };

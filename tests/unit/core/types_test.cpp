@@ -42,7 +42,8 @@ TEST(sees, counts_queries_from_the_tokens_own) {
       }
       EXPECT_EQ(queries, lifetime);  // 3
     }
-  EXPECT_TRUE(sees(headwise::max_length - 1, 0, forever));  // 5
+  for (position later = 1; later < 10; ++later) EXPECT_FALSE(sees(0, later, forever));  // 2
+  EXPECT_TRUE(sees(headwise::max_length - 1, 0, forever));                              // 5
   EXPECT_FALSE(sees(headwise::max_length - 1, 0, forever - 2));
 }
 

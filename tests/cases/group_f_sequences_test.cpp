@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Fault cases F that need no batch call: sequences of one manager beside and after each other.
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "headwise/codec/f16.hpp"
+#include "support/engine.hpp"
+
+namespace headwise_tests {
+namespace {
+
+const std::vector<test_policy> mixed{headwise::global{}, window(4), ids_and_window({0}, 2)};
+constexpr headwise::model_shape shape{1, 3, 3, 8};
+
+TEST(fault_cases, F02_a_sequence_that_holds_nothing_yet) {
+  engine first({1, 1, 1, 4}, {headwise::global{}}, uniform_fixture());
+  engine second(first.shared_cache(), uniform_fixture());
+  first.feed(4);
+  EXPECT_EQ(first.feed(1).last(), 2.0F);
+  EXPECT_EQ(second.feed(1).last(), 0.0F);
+  EXPECT_EQ(first.text().length(), 5U);
+  EXPECT_EQ(second.text().length(), 1U);
+}
+
+// A sequence is an object, not an id: none can be used again, and none outlives its end.
+TEST(fault_cases, F05_pages_that_are_used_again_show_nothing_old) {
+  fixture old = uniform_fixture();
+  old.value = [](headwise::head_id, position, std::span<float> row) { fill(row, 1000.0F); };
+  headwise::cache_config config;
+  config.page_tokens = 4;
+  config.pages = config.reserved_pages = 40;  // so that the same pages come again
+  auto first = std::make_optional<engine<>>(shape, mixed, old, config);
+  first->feed(30);
+  engine second(first->shared_cache(), uniform_fixture());
+  first.reset();
+  const outputs got = second.feed(4);
+  for (std::size_t head = 0; head < 2; ++head) EXPECT_EQ(got.last(head), 1.5F);
+  EXPECT_EQ(second.text().length(), 4U);
+  EXPECT_EQ(second.next_tokens({0})[0].pos, 4U);
+}
+
+TEST(fault_cases, F07_a_sequence_does_not_depend_on_its_neighbours) {
+  const auto steps = [](engine<headwise::f16>& text) {
+    outputs last;
+    for (int i = 0; i < 5; ++i) last = text.feed(4);
+    return last;
+  };
+  engine<headwise::f16> alone(shape, mixed, random_fixture(1));
+  const outputs expected = steps(alone);
+  engine<headwise::f16> before(shape, mixed, random_fixture(2));
+  before.feed(13);
+  engine<headwise::f16> beside(before.shared_cache(), random_fixture(1));
+  EXPECT_EQ(steps(beside), expected);
+  auto neighbour =
+      std::make_optional<engine<headwise::f16>>(before.shared_cache(), random_fixture(3));
+  engine<headwise::f16> interleaved(before.shared_cache(), random_fixture(1));
+  for (int i = 0; i < 5; ++i) {
+    const outputs got = interleaved.feed(4);
+    if (i < 3) {
+      neighbour->feed(7);
+    } else {
+      neighbour.reset();
+    }
+    if (i == 4) {
+      EXPECT_EQ(got, expected);
+    }
+  }
+}
+
+TEST(fault_cases, F09_steps_of_no_tokens) {
+  engine text(shape, mixed, random_fixture(9)), plain(shape, mixed, random_fixture(9));
+  text.feed(0);
+  text.append(0);
+  EXPECT_EQ(text.text().length(), 0U);
+  text.feed(5);
+  plain.feed(5);
+  text.feed(0);
+  text.append(0);
+  EXPECT_EQ(text.feed(1), plain.feed(1));
+  EXPECT_EQ(text.text().length(), 6U);
+}
+
+}  // namespace
+}  // namespace headwise_tests
