@@ -28,14 +28,16 @@ struct tensor_declaration {
 
 class safetensors_writer {
  public:
-  // Throws error(duplicate) on a name given twice, error(invalid_argument) on sizes past 2^63 bytes
-  // and on names that are no UTF-8, error(unreadable) where the file cannot be made.
+  // Throws error(duplicate) on a name given twice, error(invalid_argument) on more than 2^62 bytes
+  // in all, on a header that safetensors_reader would refuse and on names that are no UTF-8,
+  // error(unreadable) where the file cannot be made.
   safetensors_writer(const std::filesystem::path& path, const text_map& metadata,
                      std::span<const tensor_declaration> tensors)
       : safetensors_writer(path, layout(path.string(), metadata, tensors)) {}
 
   // bytes: a part of the tensor `name` (which was declared) that starts at its byte `offset`.
-  // Throws error(out_of_range) where it does not fit in.
+  // Throws error(out_of_range) where it does not fit in. That parts do not overlap is the caller's
+  // to see to.
   void write(std::string_view name, std::uint64_t offset, std::span<const std::byte> bytes) {
     const auto found =
         std::lower_bound(entries_.begin(), entries_.end(), name,
@@ -50,7 +52,8 @@ class safetensors_writer {
     found->written += bytes.size();
   }
 
-  // Throws error(missing) naming a tensor of which fewer bytes were written than it has.
+  // Throws error(missing) naming a tensor of which fewer bytes were written, overlaps counted
+  // twice, than it has.
   void finish() {
     for (const entry& e : entries_)
       if (e.written < e.size)
@@ -91,6 +94,7 @@ class safetensors_writer {
     file_layout result;
     std::string json = "{\"__metadata__\":{";
     for (const auto& [name, value] : metadata) {
+      check_header_length(json.size() + name.size() + value.size(), place);
       if (json.back() != '{') json += ',';
       detail::append_json_text(json, name, place);
       json += ':';
@@ -98,7 +102,7 @@ class safetensors_writer {
     }
     json += '}';
     for (const tensor_declaration& tensor : tensors) {
-      const std::uint64_t bytes = declared_bytes(tensor, place);
+      const std::uint64_t bytes = declared_bytes(tensor, result.size, place);
       json += ',';
       append_declaration(json, tensor, result.size, result.size + bytes, place);
       result.entries.push_back({tensor.name, result.size, bytes, 0});
@@ -106,19 +110,32 @@ class safetensors_writer {
     }
     json += '}';
     json.append((8 - json.size() % 8) % 8, ' ');
+    check_header_length(json.size(), place);
     result.header = length_prefix(json.size()) + json;
     for (entry& e : result.entries) e.begin += result.header.size();
     result.size += result.header.size();
     return result;
   }
 
+  // bytes: that it has at least.
+  static void check_header_length(std::uint64_t bytes, const std::string& place) {
+    if (bytes > safetensors_reader::max_header_bytes)
+      raise(error_code::invalid_argument, place,
+            "a header of " + std::to_string(bytes) + " bytes or more",
+            "at most " + std::to_string(safetensors_reader::max_header_bytes) + " bytes");
+  }
+
+  // before: bytes of the tensors in front of it.
   [[nodiscard]] static std::uint64_t declared_bytes(const tensor_declaration& tensor,
+                                                    std::uint64_t before,
                                                     const std::string& place) {
     constexpr std::uint64_t most = std::uint64_t{1} << 62;
     const auto bytes = detail::tensor_bytes(element_bytes(tensor.type), tensor.shape);
-    if (!bytes || *bytes > most)
+    if (!bytes || *bytes > most - before)
       raise(error_code::invalid_argument, place + ": tensor " + detail::in_quotes(tensor.name),
-            detail::describe(to_string(tensor.type), tensor.shape), "at most 2^62 bytes");
+            detail::describe(to_string(tensor.type), tensor.shape) + " behind " +
+                std::to_string(before) + " bytes",
+            "at most 2^62 bytes in all");
     return *bytes;
   }
 

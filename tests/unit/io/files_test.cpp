@@ -86,6 +86,13 @@ TEST(replacing_file, appears_whole_or_not_at_all) {
   });
 }
 
+TEST(replacing_file, leaves_nothing_where_there_is_no_room) {
+  const temporary_folder folder;
+  expect_error(error_code::unreadable, {"big", "File too large", "9223372036854775808"},
+               [&] { const replacing_file file(folder.path() / "big", std::uint64_t{1} << 63); });
+  EXPECT_EQ(files_in(folder.path()), 0U);
+}
+
 TEST(safetensors_writer, reads_back_in_any_order_of_writing) {
   const temporary_folder folder;
   const auto path = folder.path() / "a.safetensors";
@@ -141,6 +148,16 @@ TEST(safetensors_writer, refuses_and_leaves_nothing) {
   refused(error_code::duplicate, {one[0], one[0]});
   refused(error_code::invalid_argument, {{"a", element_type::f64, {1ULL << 40, 1ULL << 40}}});
   refused(error_code::invalid_argument, {{"\xff", element_type::u8, {1}}});
+  const std::vector<std::uint64_t> huge{1ULL << 62};  // four of them wrap to 0
+  refused(error_code::invalid_argument, {{"a", element_type::u8, huge},
+                                         {"b", element_type::u8, huge},
+                                         {"c", element_type::u8, huge},
+                                         {"d", element_type::u8, huge}});
+  expect_error(error_code::invalid_argument, {"header", "100000000 bytes"}, [&] {
+    const headwise::text_map metadata{
+        {"a", std::string(safetensors_reader::max_header_bytes, 'x')}};
+    const safetensors_writer bad(path, metadata, one);
+  });
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
