@@ -12,6 +12,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
 #include "headwise/blueprint/blueprint.hpp"
 
@@ -62,9 +63,12 @@ template <class Policies = builtin_policies>
 }
 
 // The same on average over the lengths 1 .. length too: what a decode of `length` tokens holds
-// while it runs. O(heads * length).
+// while it runs. O(heads * length). Throws error(invalid_argument) on more than max_length.
 template <class Policies = builtin_policies>
 [[nodiscard]] double mean_expected_rows(const blueprint& plan, token_count length) {
+  if (length > max_length)
+    raise(error_code::invalid_argument, "mean_expected_rows", std::to_string(length) + " tokens",
+          "at most " + std::to_string(max_length));
   double sum = 0.0;
   for (const head_plan& head : plan.heads) {
     const detail::row_terms terms = detail::make_row_terms<Policies>(head, plan.tokens);

@@ -66,6 +66,11 @@ TEST(expected_rows, mix_what_stays_with_what_leaves) {
   EXPECT_EQ(expected_rows(plan, {4, {}}, 0), 0.0);
 }
 
+TEST(expected_rows, have_no_mean_over_a_length_that_no_sequence_has) {
+  const blueprint plan = uniform_blueprint({1, 1, 1, 8}, make_spec(local_window(4)));
+  EXPECT_THROW((void)mean_expected_rows(plan, forever), error);
+}
+
 TEST(expected_rows, take_a_strangers_policy) {
   const head_plan plan = head_with(make_spec(test_policy(stranger::every_nth(4, 1, 1))), 0.25);
   EXPECT_EQ(expected_rows<test_policies>(plan, {}, 100), 25.75);
