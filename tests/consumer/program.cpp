@@ -16,7 +16,7 @@ int main() {
 
   for (hw::position pos = 0; pos < 100; ++pos) {
     const hw::token token{pos};
-    auto step = text.try_append({&token, 1});
+    auto step = text.try_append(token);
     if (!step) return 1;  // out of memory, and nothing changed
     for (std::uint32_t h = 0; h < shape.kv_heads; ++h) {
       const hw::head_id head{0, h};

@@ -15,7 +15,7 @@ struct rows {
   T* data = nullptr;
   std::size_t count = 0;
   std::size_t width = 0;
-  std::size_t stride = 0;  // elements from one row to the next; >= width
+  std::size_t stride = 0;  // elements from one row to the next; 0 repeats a row that is only read
 
   constexpr rows() = default;
   constexpr rows(T* first, std::size_t row_count, std::size_t row_width,

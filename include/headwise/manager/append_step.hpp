@@ -40,8 +40,6 @@ class append_step {
                      "write needs one key and one value row for each token of the step");
     HEADWISE_EXPECTS(keys.width == state().shape().head_dim && values.width == keys.width,
                      "the rows of write are not head_dim wide");
-    HEADWISE_EXPECTS(keys.stride >= keys.width && values.stride >= values.width,
-                     "the rows of write overlap: stride is below width");
     state().write(state().index(head), [&](std::size_t i, const auto& slot) {
       Key::encode(keys[i], slot.key);
       Value::encode(values[i], slot.value);
