@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "evaluation.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <span>
+
+#include "llama/sampler.hpp"
+#include "llama/session.hpp"
+
+#include "headwise/codec/bf16.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/codec/f32.hpp"
+
+namespace headwise_tool {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using headwise::token_count;
+
+// -log of the probability of `next`.
+double surprise(std::span<const float> logits, std::int32_t next) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  double sum = 0.0;
+  for (const float logit : logits) sum += static_cast<double>(std::exp(logit - top));
+  const float chosen = logits[static_cast<std::size_t>(next)];
+  return std::log(sum) + static_cast<double>(top) - static_cast<double>(chosen);
+}
+
+// Feeds windows to caches of one plan and adds up what shows.
+class plan_run {
+ public:
+  plan_run(const llama_example::model& model, const headwise::blueprint& plan)
+      : model_(model), plan_(plan) {}
+
+  template <headwise::row_codec Codec>
+  void feed(const token_ids& window) {
+    measured_memory memory;
+    llama_example::session_options options;
+    options.capacity = static_cast<token_count>(window.size());
+    options.chunk = step_tokens;
+    options.cache = evaluated_cache(memory);
+    llama_example::session<Codec> session(model_, plan_, options);
+    const std::span<const std::int32_t> ids(window);
+    for (std::size_t at = 0; at < ids.size(); at += step_tokens) {
+      clock::duration judging{};
+      const auto start = clock::now();
+      session.feed(ids.subspan(at, std::min(step_tokens, ids.size() - at)),
+                   [&](headwise::position first, llama_example::rows<const float> logits) {
+                     const auto fed = clock::now();
+                     judge(first, logits, ids);
+                     judging = clock::now() - fed;
+                   });
+      feeding_ += clock::now() - start - judging;
+      resident_ += static_cast<double>(memory.held());
+      payload_ += static_cast<double>(session.stats().payload_bytes);
+      dense_ += static_cast<double>(session.stats().full_bytes);
+      ++steps_;
+    }
+    peak_ = std::max(peak_, memory.peak());
+    tokens_ += ids.size();
+  }
+
+  // Likeliest tokens, in order of position.
+  [[nodiscard]] const token_ids& choices() const noexcept { return choices_; }
+  [[nodiscard]] double dense_bytes() const noexcept { return dense_ / steps(); }
+  [[nodiscard]] plan_score score(const token_ids& reference) const {
+    plan_score result;
+    result.perplexity = std::exp(surprise_ / static_cast<double>(predictions_));
+    std::size_t same = 0;
+    for (std::size_t i = 0; i < choices_.size(); ++i) same += choices_[i] == reference[i] ? 1U : 0U;
+    result.agreement = static_cast<double>(same) / static_cast<double>(choices_.size());
+    result.resident_bytes = resident_ / steps();
+    result.payload_bytes = payload_ / steps();
+    result.peak_bytes = peak_;
+    result.tokens_per_second =
+        static_cast<double>(tokens_) / std::chrono::duration<double>(feeding_).count();
+    return result;
+  }
+
+ private:
+  void judge(headwise::position first, llama_example::rows<const float> logits,
+             std::span<const std::int32_t> ids) {
+    for (std::size_t i = 0; i < logits.count; ++i) {
+      choices_.push_back(llama_example::greedy(logits[i]));
+      if (first + i + 1 == ids.size()) continue;  // what comes next is not known
+      surprise_ += surprise(logits[i], ids[first + i + 1]);
+      ++predictions_;
+    }
+  }
+  [[nodiscard]] double steps() const noexcept { return static_cast<double>(steps_); }
+
+  const llama_example::model& model_;
+  const headwise::blueprint& plan_;
+  token_ids choices_;
+  double surprise_ = 0.0;
+  std::size_t predictions_ = 0;
+  double resident_ = 0.0, payload_ = 0.0, dense_ = 0.0;  // sums over steps
+  std::size_t steps_ = 0;
+  std::size_t tokens_ = 0;
+  std::uint64_t peak_ = 0;
+  clock::duration feeding_{};
+};
+
+class evaluator {
+ public:
+  evaluator(const llama_example::model& model, const std::vector<token_ids>& windows,
+            cache_type type, const evaluation_progress& report)
+      : model_(model), windows_(windows), type_(type), report_(report) {}
+
+  void run_full(evaluation& result) {
+    const auto plan =
+        headwise::uniform_blueprint(model_.shape(), headwise::make_spec(headwise::global{}));
+    const plan_run run = run_plan(plan);
+    reference_ = run.choices();
+    result.full_bytes = run.dense_bytes();
+    result.full = run.score(reference_);
+  }
+
+  [[nodiscard]] blueprint_score run(const headwise::blueprint& plan) {
+    blueprint_score result;
+    result.recovery_target = plan.origin.recovery_target;
+    result.blueprint = run_plan(plan).score(reference_);
+    const double bytes = result.blueprint.resident_bytes;
+    result.window = window_for(bytes, 0);
+    result.plain_window = run_plan(window_plan(model_.shape(), 0, result.window)).score(reference_);
+    result.sinks = std::max<token_count>(plan.tokens.sink_count, 1);
+    result.window_behind_sinks = window_for(bytes, result.sinks);
+    result.sinks_and_window =
+        run_plan(window_plan(model_.shape(), result.sinks, result.window_behind_sinks))
+            .score(reference_);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] plan_run run_plan(const headwise::blueprint& plan) {
+    plan_run run(model_, plan);
+    for (const token_ids& window : windows_) {
+      if (type_ == cache_type::f32) run.feed<headwise::f32>(window);
+      if (type_ == cache_type::f16) run.feed<headwise::f16>(window);
+      if (type_ == cache_type::bf16) run.feed<headwise::bf16>(window);
+      report_(fed_ += window.size());
+    }
+    return run;
+  }
+  [[nodiscard]] token_count window_for(double bytes, token_count sinks) const {
+    const auto length = static_cast<token_count>(windows_.front().size());
+    return window_that_holds(bytes, model_.shape(), sinks, length, type_);
+  }
+
+  const llama_example::model& model_;
+  const std::vector<token_ids>& windows_;
+  cache_type type_;
+  const evaluation_progress& report_;
+  token_ids reference_;  // what the full cache chose
+  std::uint64_t fed_ = 0;
+};
+
+}  // namespace
+
+std::string_view to_string(cache_type type) noexcept {
+  return type == cache_type::f32 ? "f32" : type == cache_type::f16 ? "f16" : "bf16";
+}
+
+evaluation evaluate(const llama_example::model& model, const std::vector<token_ids>& windows,
+                    const std::vector<headwise::blueprint>& blueprints, cache_type type,
+                    const evaluation_progress& report) {
+  for (const headwise::blueprint& plan : blueprints)
+    headwise::require_match(plan, model.shape(), model.fingerprint());
+  evaluation result;
+  result.model = model.fingerprint().name;
+  result.shape = model.shape();
+  result.cache = to_string(type);
+  result.tokens_profiled = blueprints.front().origin.queries;
+  result.window_tokens = windows.front().size();
+  result.tokens_evaluated = windows.size() * windows.front().size();
+  evaluator work(model, windows, type, report);
+  work.run_full(result);
+  for (const headwise::blueprint& plan : blueprints) result.scores.push_back(work.run(plan));
+  return result;
+}
+
+}  // namespace headwise_tool

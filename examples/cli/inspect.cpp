@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise inspect: a blueprint as a table on the terminal, as a page, as a picture.
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "commands.hpp"
+#include "evaluation_json.hpp"
+#include "head_class.hpp"
+#include "head_map.hpp"
+#include "numbers.hpp"
+#include "report_page.hpp"
+#include "terminal.hpp"
+#include "text_table.hpp"
+
+#include "headwise/io/blueprint_json.hpp"
+
+namespace headwise_tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct inspect_options {
+  fs::path blueprint, html, svg, measured;
+  std::string title;
+  std::vector<fs::path> maps;
+  headwise::token_count length = 0;  // 0: the blueprint's own
+  std::string type = "f16";
+};
+
+// Layers down, KV heads across.
+void print_map(const headwise::blueprint& plan) {
+  constexpr std::size_t width = 6;
+  const bool colour = wants_colour();
+  const auto padded = [&](const std::string& text) {
+    return std::string(width - std::min(width, text.size()), ' ') + text;
+  };
+  std::cout << "  layer |";
+  for (std::uint32_t head = 0; head < plan.shape.kv_heads; ++head)
+    std::cout << padded(std::to_string(head)) << ' ';
+  std::cout << "  KV head\n";
+  for (std::uint32_t layer = 0; layer < plan.shape.layers; ++layer) {
+    std::cout << ' ' << padded(std::to_string(layer)) << " |";
+    for (std::uint32_t head = 0; head < plan.shape.kv_heads; ++head) {
+      const head_class what = class_of(plan.head({layer, head}).policy);
+      const colours look = colours_of(what);
+      const std::string text = padded(label(what));
+      std::cout << (colour ? coloured(text, look.ink, look.fill) : text) << ' ';
+    }
+    std::cout << '\n';
+  }
+}
+
+void print_classes(const headwise::blueprint& plan) {
+  text_table table({"class", "heads", "mean recovery", "mean rows", "keeps"}, {0, 4});
+  for (const class_count& c : classes_of(plan))
+    table.add({label(c.what), std::to_string(c.heads), fixed(c.mean_recovery, 4),
+               percent(c.mean_resident_fraction), in_words(c.what)});
+  table.print(std::cout);
+}
+
+void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout,
+                     const std::string& type) {
+  const headwise::provenance& origin = plan.origin;
+  std::cout << harmless(plan.model.name.empty() ? "model" : plan.model.name) << ": "
+            << plan.shape.layers << " layers x " << plan.shape.kv_heads << " KV heads, "
+            << plan.shape.query_heads << " query heads, head_dim " << plan.shape.head_dim << '\n';
+  if (origin.prompts > 0)
+    std::cout << "profiled on " << with_commas(origin.prompts) << " prompts, "
+              << with_commas(origin.queries) << " queries; target "
+              << fixed(origin.recovery_target, 2) << ", " << to_string(origin.criterion) << ", "
+              << to_string(origin.aggregation) << " query head, by "
+              << to_string(origin.granularity) << '\n';
+  std::cout << '\n';
+  print_map(plan);
+  std::cout << '\n';
+  print_classes(plan);
+  const std::uint64_t kept = expected_bytes(plan, layout);
+  const std::uint64_t full =
+      full_bytes(plan.shape.heads(), layout.length, layout.batch, layout.row_bytes);
+  std::cout << "\nexpected at " << with_commas(layout.length) << " tokens in " << type << ": "
+            << with_commas(kept) << " of " << with_commas(full) << " bytes ("
+            << percent(static_cast<double>(kept) / static_cast<double>(full)) << ")\n";
+}
+
+void save_text(const fs::path& path, std::string_view text) {
+  headwise::replacing_file file(path);
+  file.write_at(0, std::as_bytes(std::span(text)));
+  file.commit();
+  std::cout << "written: " << path.string() << '\n';
+}
+
+void require_same_model(const headwise::blueprint& plan, const evaluation& measured,
+                        const inspect_options& options) {
+  if (measured.shape == plan.shape && measured.model == plan.model.name) return;
+  headwise::raise(
+      headwise::error_code::shape_mismatch, options.measured.string(),
+      "an evaluation of '" + measured.model + "'",
+      "one of '" + plan.model.name + "', which " + options.blueprint.string() + " is for");
+}
+
+void run_inspect(const inspect_options& options) {
+  headwise::blueprint plan = headwise::load_blueprint(options.blueprint);
+  const headwise::token_count length = options.length == 0 ? plan.origin.length : options.length;
+  if (length == 0)
+    throw CLI::ValidationError("--length", "this blueprint states no length: give one");
+  const cache_layout layout{length, 1, row_bytes(options.type, plan.shape.head_dim)};
+  print_blueprint(plan, layout, options.type);
+
+  std::optional<evaluation> measured;
+  if (!options.measured.empty()) {
+    measured = load_evaluation(options.measured);
+    require_same_model(plan, *measured, options);
+  }
+  std::vector<attention_picture> pictures;
+  if (!options.maps.empty()) {
+    headwise::map_archive maps(options.maps);
+    pictures = draw_attention(maps, plan);
+  }
+  const evaluation* const figures = measured ? &*measured : nullptr;
+  if (!options.title.empty()) plan.model.name = options.title;
+  if (!options.svg.empty()) save_text(options.svg, head_map_svg(plan, layout, figures));
+  if (!options.html.empty())
+    save_text(options.html, report_page({plan, layout, figures, std::move(pictures)}));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  const auto options = std::make_shared<inspect_options>();
+  CLI::App* const command =
+      app.add_subcommand("inspect", "Show a blueprint: on the terminal, as a page, as a picture.");
+  command->add_option("blueprint", options->blueprint, "Blueprint")->required();
+  CLI::Option* const html =
+      command->add_option("--html", options->html, "Write a page that needs nothing else");
+  command
+      ->add_option("--maps", options->maps,
+                   "Recorded maps: the page shows what each head of the first prompt looks at")
+      ->needs(html);
+  command->add_option("--svg", options->svg, "Write the head map as a picture");
+  command->add_option("--eval", options->measured,
+                      "Figures of 'headwise eval --json' for the page and the picture");
+  command->add_option("--title", options->title,
+                      "Name on page and picture; default: the model's own");
+  command->add_option("--length", options->length,
+                      "Tokens at which bytes are stated; default: the blueprint's length");
+  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command->footer(
+      "Examples:\n"
+      "  headwise inspect blueprint.json\n"
+      "  headwise inspect blueprint.json --html report.html --maps maps --eval summary.json");
+  command->callback([options] { run_inspect(*options); });
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tool.hpp"
+
+int main(int argc, char** argv) {
+  return headwise_tool::run_tool(argc, argv);
+}

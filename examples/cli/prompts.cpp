@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "prompts.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "numbers.hpp"
+
+#include "headwise/io/mapped_file.hpp"
+
+namespace headwise_tool {
+namespace {
+
+using headwise::error_code;
+
+class text_pieces {
+ public:
+  text_pieces(const llama_example::model& model, const std::filesystem::path& text,
+              std::size_t length)
+      : place_(text.string()), length_(length) {
+    const std::size_t context = model.sizes().context_length;
+    const auto& tokenizer = model.tokens();
+    if (tokenizer.adds_bos() && tokenizer.bos()) start_.push_back(*tokenizer.bos());
+    if (length <= start_.size() + 1)
+      headwise::raise(error_code::invalid_argument, "length of a piece",
+                      std::to_string(length) + " tokens",
+                      "at least " + std::to_string(start_.size() + 2));
+    if (context != 0 && length > context)
+      headwise::raise(error_code::invalid_argument, "length of a piece",
+                      with_commas(length) + " tokens",
+                      "at most " + with_commas(context) + ", the context of this model");
+    ids_ = tokenizer.encode(read_text(text), {.bos = false, .special_tokens = false});
+  }
+
+  [[nodiscard]] std::size_t available() const noexcept { return ids_.size() / fresh(); }
+
+  [[nodiscard]] std::vector<token_ids> first(std::size_t count) const {
+    if (count > available())
+      headwise::raise(error_code::out_of_range, place_,
+                      "a text of " + with_commas(ids_.size()) + " tokens",
+                      with_commas(count * fresh()) + " for " + with_commas(count) + " x " +
+                          with_commas(length_) + " tokens: take a longer text, or ask for less");
+    std::vector<token_ids> pieces(count, start_);
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto begin = ids_.begin() + static_cast<std::ptrdiff_t>(i * fresh());
+      pieces[i].insert(pieces[i].end(), begin, begin + static_cast<std::ptrdiff_t>(fresh()));
+    }
+    return pieces;
+  }
+
+ private:
+  // Tokens of the text in a piece.
+  [[nodiscard]] std::size_t fresh() const noexcept { return length_ - start_.size(); }
+
+  std::string place_;
+  std::size_t length_;
+  token_ids start_;  // what each piece begins with
+  token_ids ids_;
+};
+
+}  // namespace
+
+std::string read_text(const std::filesystem::path& path) {
+  const headwise::mapped_file file(path);
+  const auto bytes = file.bytes();
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const bool blank = std::all_of(text.begin(), text.end(), [](char c) {
+    return std::string_view(" \t\r\n\f\v").find(c) != std::string_view::npos;
+  });
+  if (blank)
+    headwise::raise(error_code::missing, path.string(),
+                    with_commas(text.size()) + " bytes without any text", "a text file");
+  return text;
+}
+
+std::vector<token_ids> cut_pieces(const llama_example::model& model,
+                                  const std::filesystem::path& text, const piece_options& options) {
+  return text_pieces(model, text, options.length).first(options.count);
+}
+
+std::vector<token_ids> cut_up_to(const llama_example::model& model,
+                                 const std::filesystem::path& text, const piece_options& options) {
+  const text_pieces pieces(model, text, options.length);
+  return pieces.first(std::clamp<std::size_t>(pieces.available(), 1, options.count));
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A text file as pieces of equal length for a model: consecutive, not overlapping, each beginning
+// with the beginning-of-sequence token where the model's tokenizer wants one.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "llama/model.hpp"
+
+namespace headwise_tool {
+
+using token_ids = std::vector<std::int32_t>;
+
+// Throws headwise::error on a file that is not there or holds no text.
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+struct piece_options {
+  std::size_t count = 1;   // of pieces
+  std::size_t length = 0;  // tokens of each, the first one included
+};
+
+// Throws headwise::error where the text is too short or a piece longer than the model's context.
+[[nodiscard]] std::vector<token_ids> cut_pieces(const llama_example::model& model,
+                                                const std::filesystem::path& text,
+                                                const piece_options& options);
+
+// As many whole pieces as the text has, at most options.count, at least one.
+[[nodiscard]] std::vector<token_ids> cut_up_to(const llama_example::model& model,
+                                               const std::filesystem::path& text,
+                                               const piece_options& options);
+
+}  // namespace headwise_tool

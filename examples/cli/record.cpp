@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise record: runs prompts through a model with a full cache and writes down what every query
+// head attended to.
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <span>
+
+#include "choice.hpp"
+#include "commands.hpp"
+#include "llama/session.hpp"
+#include "llama/vocabulary_classes.hpp"
+#include "numbers.hpp"
+#include "progress.hpp"
+#include "prompts.hpp"
+
+#include "headwise/io/map_writer.hpp"
+
+namespace headwise_tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct record_options {
+  fs::path model, text, out;
+  std::size_t prompts = 8;
+  std::size_t length = 512;
+  headwise::token_count sinks = 4;
+  headwise::element_type type = headwise::element_type::f16;
+};
+
+// Runs the prompts and writes their maps into one file.
+class map_recorder {
+ public:
+  map_recorder(const llama_example::model& model, const headwise::map_info& info,
+               const record_options& options)
+      : model_(model), info_(info), options_(options) {}
+
+  void record(const fs::path& path, std::span<const token_ids> prompts, progress& bar) {
+    headwise::map_writer writer(path, info_, prompts, options_.type);
+    for (std::size_t p = 0; p < prompts.size(); ++p) {
+      run(prompts[p], p, writer);
+      bar.reach(++done_);
+    }
+    writer.finish();
+  }
+
+ private:
+  void run(const token_ids& prompt, std::size_t number, headwise::map_writer& writer) const {
+    const auto full =
+        headwise::uniform_blueprint(model_.shape(), headwise::make_spec(headwise::global{}));
+    llama_example::session_options session_options;
+    session_options.capacity = static_cast<headwise::token_count>(prompt.size());
+    llama_example::session<headwise::f32> session(model_, full, session_options);
+    session.record_attention([&](const llama_example::attention_record& seen) {
+      const std::size_t size = seen.queries * seen.keys;
+      for (std::size_t head = 0; head < seen.query_heads; ++head)
+        writer.write(number, seen.layer, static_cast<std::uint32_t>(head), seen.first_query,
+                     {seen.weights.data() + head * size, seen.queries, seen.keys});
+    });
+    session.feed(prompt);
+  }
+
+  const llama_example::model& model_;
+  const headwise::map_info& info_;
+  const record_options& options_;
+  std::uint64_t done_ = 0;
+};
+
+// A recording of another model or text in the same folder would be profiled along with this one.
+void require_no_maps(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (entry.path().extension() == ".safetensors")
+      headwise::raise(headwise::error_code::duplicate, folder.string(),
+                      "a folder with " + entry.path().filename().string(),
+                      "one without recordings: remove them, or name another folder");
+}
+
+// Into a folder each prompt has a file of its own, so that sets of any size stay easy to handle.
+void record_all(map_recorder& recorder, const fs::path& out, std::span<const token_ids> prompts,
+                progress& bar) {
+  if (out.extension() == ".safetensors") {
+    recorder.record(out, prompts, bar);
+    return;
+  }
+  fs::create_directories(out);
+  require_no_maps(out);
+  for (std::size_t p = 0; p < prompts.size(); ++p) {
+    std::string number = std::to_string(p);
+    number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
+    recorder.record(out / ("prompt_" + number + ".safetensors"), prompts.subspan(p, 1), bar);
+  }
+}
+
+void run_record(const record_options& options) {
+  const llama_example::model model(options.model);
+  const headwise::map_info info{model.shape(), model.fingerprint(),
+                                llama_example::vocabulary_rules(model.tokens(), options.sinks)};
+  const auto prompts = cut_pieces(model, options.text, {options.prompts, options.length});
+  {
+    progress bar("recording", prompts.size(), "prompts");
+    map_recorder recorder(model, info, options);
+    record_all(recorder, options.out, prompts, bar);
+  }
+  std::cout << "recorded " << with_commas(prompts.size()) << " prompts of "
+            << with_commas(options.length) << " tokens, "
+            << with_commas(std::uint64_t{model.shape().layers} * model.shape().query_heads)
+            << " maps each, in " << options.out.string() << '\n';
+}
+
+}  // namespace
+
+void add_record(CLI::App& app) {
+  const auto options = std::make_shared<record_options>();
+  CLI::App* const command = app.add_subcommand(
+      "record", "Run a text through a model and write down its attention maps (safetensors).");
+  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
+      ->required();
+  command->add_option("--text", options->text, "Text; prompts are consecutive pieces of it")
+      ->required();
+  command
+      ->add_option("--out", options->out,
+                   "A folder (one file a prompt), or FILE.safetensors (all prompts)")
+      ->required();
+  command->add_option("--prompts", options->prompts, "How many prompts")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--length", options->length, "Tokens of each prompt")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--sinks", options->sinks, "How many first tokens count as sinks")
+      ->capture_default_str();
+  add_choice<headwise::element_type>(*command, "--dtype", options->type,
+                                     {{"f16", headwise::element_type::f16},
+                                      {"bf16", headwise::element_type::bf16},
+                                      {"f32", headwise::element_type::f32}},
+                                     "Element type of the maps; default: f16");
+  command->footer(
+      "Example:\n"
+      "  headwise record --model M.gguf --text wiki.txt --prompts 8 --length 512 --out maps\n"
+      "A map has length^2 weights for each query head: 8 prompts of 512 tokens on a model of 270\n"
+      "query heads take 1.1 GB. A recording that breaks off leaves no half file.");
+  command->callback([options] { run_record(*options); });
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exit codes, help and messages for wrong command lines and files that are not there.
+
+#include <gtest/gtest.h>
+
+#include "tool_run.hpp"
+
+namespace headwise_tests {
+namespace {
+
+const std::vector<std::string> commands = {"record", "profile", "inspect",
+                                           "plan",   "eval",    "generate"};
+
+TEST(CommandLine, HelpOfTheToolNamesEveryCommand) {
+  const tool_result help = run_headwise({"--help"});
+  EXPECT_EQ(help.code, 0);
+  for (const std::string& command : commands) EXPECT_TRUE(contains(help.out, command)) << command;
+  EXPECT_TRUE(contains(help.out, "Exit codes"));
+}
+
+TEST(CommandLine, HelpOfEveryCommandHasAnExample) {
+  for (const std::string& command : commands) {
+    const tool_result help = run_headwise({command, "--help"});
+    EXPECT_EQ(help.code, 0);
+    EXPECT_TRUE(contains(help.out, "headwise " + command + " ")) << command << help.out;
+  }
+}
+
+TEST(CommandLine, Version) {
+  const tool_result version = run_headwise({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out, "headwise 0.1.0\n");
+}
+
+TEST(CommandLine, WrongUsageIsTwo) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"cook"},
+      {"record"},
+      {"record", "--model", "m", "--text", "t", "--out", "o", "--dtype", "f64"},
+      {"record", "--model", "m", "--text", "t", "--out", "o", "--prompts", "0"},
+      {"record", "--model", "m", "--text", "t", "--out", "o", "--length", "-3"},
+      {"profile", "--out", "b.json"},
+      {"profile", "maps", "--out", "b.json", "--target", "1.5"},
+      {"profile", "maps", "--out", "b.json", "--criterion", "taste"},
+      {"inspect"},
+      {"inspect", "b.json", "--maps", "maps"},
+      {"plan"},
+      {"plan", "b.json", "--shape", "1x1x1x1"},
+      {"plan", "--shape", "32x32x128", "--length", "1"},
+      {"plan", "--shape", "32x32x32x128x", "--length", "1"},
+      {"plan", "--shape", "32x32x0x128", "--length", "1"},
+      {"plan", "--shape", "32x32x32x128"},
+      {"plan", "--shape", "32x32x32x128", "--length", "8", "--type", "f8"},
+      {"eval", "--model", "m", "--text", "t"},
+      {"generate", "--model", "m"},
+      {"generate", "--model", "m", "--prompt", "p", "--tokens", "0"}};
+  for (const auto& arguments : wrong) {
+    const tool_result result = run_headwise(arguments);
+    std::string line;
+    for (const std::string& argument : arguments) line += argument + " ";
+    EXPECT_EQ(result.code, 2) << line << result.out << result.err;
+    EXPECT_FALSE(result.err.empty()) << line;
+  }
+}
+
+TEST(CommandLine, MissingFilesAreNamed) {
+  const std::vector<std::vector<std::string>> absent = {
+      {"record", "--model", "no-such.gguf", "--text", "t", "--out", "o"},
+      {"profile", "no-such.safetensors", "--out", "b.json"},
+      {"inspect", "no-such.json"},
+      {"plan", "no-such.json"},
+      {"eval", "--model", "no-such.gguf", "--text", "t", "--blueprint", "b.json"},
+      {"generate", "--model", "no-such.gguf", "--prompt", "p"}};
+  for (const auto& arguments : absent) {
+    const tool_result result = run_headwise(arguments);
+    EXPECT_EQ(result.code, 1) << arguments.front();
+    EXPECT_TRUE(contains(result.err, "no-such.")) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace headwise_tests
