@@ -40,16 +40,21 @@ function(headwise_script_environment out)
         endif()
     endforeach()
 
+    # Called by the name that was found, since clang is told by it that it compiles C++; told apart by
+    # what the names lead to.
     set(compilers "")
+    set(programs "")
     foreach(name IN ITEMS "${CMAKE_CXX_COMPILER}" g++ clang++)
         unset(compiler)
         find_program(compiler "${name}" NO_CACHE)
         if(compiler)
-            file(REAL_PATH "${compiler}" compiler)
-            list(APPEND compilers "${compiler}")
+            file(REAL_PATH "${compiler}" program)
+            if(NOT program IN_LIST programs)
+                list(APPEND compilers "${compiler}")
+                list(APPEND programs "${program}")
+            endif()
         endif()
     endforeach()
-    list(REMOVE_DUPLICATES compilers)
     list(JOIN compilers ":" compilers)
 
     set(${out}
