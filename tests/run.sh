@@ -7,7 +7,13 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 bash cmake/install_missing.sh cmake=cmake ninja-build=ninja g++=g++ libgtest-dev=/usr/include/gtest/gtest.h \
     libbenchmark-dev=/usr/include/benchmark/benchmark.h libcli11-dev=/usr/include/CLI/CLI.hpp \
-    libeigen3-dev=/usr/include/eigen3/Eigen/Core nlohmann-json3-dev=/usr/include/nlohmann/json.hpp
+    libeigen3-dev=/usr/include/eigen3/Eigen/Core nlohmann-json3-dev=/usr/include/nlohmann/json.hpp \
+    locales=/usr/share/i18n/locales/de_DE
+
+# A locale with a decimal comma, for the case that is about one.
+export LOCPATH=$PWD/build/locale
+mkdir -p "$LOCPATH"
+localedef --no-archive -i de_DE -f UTF-8 "$LOCPATH/de_DE.UTF-8" || echo "headwise: no locale with a decimal comma"
 
 jobs=$(nproc)
 launcher=()
