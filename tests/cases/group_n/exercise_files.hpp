@@ -36,7 +36,7 @@ inline std::vector<float> made_up_map(std::size_t length, std::uint32_t head) {
   for (std::uint64_t prompt = 0; prompt < 2; ++prompt) {
     std::vector<std::int32_t> ids;
     for (std::int32_t i = 0; i < 48; ++i) ids.push_back(i * 5 % 16);
-    const auto keys = classifier.tokens<std::int32_t>(ids);
+    const auto keys = classifier.tokens(ids);
     for (std::uint32_t head = 0; head < shape.query_heads; ++head) {
       const std::vector<float> weights = made_up_map(keys.size(), head);
       work.add({prompt, 0, head, 0, {weights.data(), keys.size(), keys.size()}, keys, "made up"});
