@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// headwise inspect: a blueprint as a table on the terminal, as a page, as a picture.
+
+#include "inspect.hpp"
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <span>
 
-#include "commands.hpp"
 #include "evaluation_json.hpp"
 #include "head_class.hpp"
 #include "head_map.hpp"
@@ -17,6 +15,7 @@
 #include "report_page.hpp"
 #include "terminal.hpp"
 #include "text_table.hpp"
+#include "usage_error.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
 
@@ -24,14 +23,6 @@ namespace headwise_tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct inspect_options {
-  fs::path blueprint, html, svg, measured;
-  std::string title;
-  std::vector<fs::path> maps;
-  headwise::token_count length = 0;  // 0: the blueprint's own
-  std::string type = "f16";
-};
 
 // Layers down, KV heads across.
 void print_map(const headwise::blueprint& plan) {
@@ -104,11 +95,12 @@ void require_same_model(const headwise::blueprint& plan, const evaluation& measu
       "one of '" + plan.model.name + "', which " + options.blueprint.string() + " is for");
 }
 
+}  // namespace
+
 void run_inspect(const inspect_options& options) {
   headwise::blueprint plan = headwise::load_blueprint(options.blueprint);
   const headwise::token_count length = options.length == 0 ? plan.origin.length : options.length;
-  if (length == 0)
-    throw CLI::ValidationError("--length", "this blueprint states no length: give one");
+  if (length == 0) throw usage_error("this blueprint states no length: give --length");
   const cache_layout layout{length, 1, row_bytes(options.type, plan.shape.head_dim)};
   print_blueprint(plan, layout, options.type);
 
@@ -127,36 +119,6 @@ void run_inspect(const inspect_options& options) {
   if (!options.svg.empty()) save_text(options.svg, head_map_svg(plan, layout, figures));
   if (!options.html.empty())
     save_text(options.html, report_page({plan, layout, figures, std::move(pictures)}));
-}
-
-}  // namespace
-
-void add_inspect(CLI::App& app) {
-  const auto options = std::make_shared<inspect_options>();
-  CLI::App* const command =
-      app.add_subcommand("inspect", "Show a blueprint: on the terminal, as a page, as a picture.");
-  command->add_option("blueprint", options->blueprint, "Blueprint")->required();
-  CLI::Option* const html =
-      command->add_option("--html", options->html, "Write a page that needs nothing else");
-  command
-      ->add_option("--maps", options->maps,
-                   "Recorded maps: the page shows what each head of the first prompt looks at")
-      ->needs(html);
-  command->add_option("--svg", options->svg, "Write the head map as a picture");
-  command->add_option("--eval", options->measured,
-                      "Figures of 'headwise eval --json' for the page and the picture");
-  command->add_option("--title", options->title,
-                      "Name on page and picture; default: the model's own");
-  command->add_option("--length", options->length,
-                      "Tokens at which bytes are stated; default: the blueprint's length");
-  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command->footer(
-      "Examples:\n"
-      "  headwise inspect blueprint.json\n"
-      "  headwise inspect blueprint.json --html report.html --maps maps --eval summary.json");
-  command->callback([options] { run_inspect(*options); });
 }
 
 }  // namespace headwise_tool

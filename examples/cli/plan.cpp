@@ -1,31 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// headwise plan: how many bytes of keys and values a blueprint needs, against a full cache.
+
+#include "plan.hpp"
 
 #include <array>
 #include <charconv>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 
-#include "commands.hpp"
 #include "expected_bytes.hpp"
 #include "numbers.hpp"
 #include "terminal.hpp"
 #include "text_table.hpp"
+#include "usage_error.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
 
 namespace headwise_tool {
 namespace {
-
-struct plan_options {
-  std::filesystem::path blueprint;
-  std::string shape;
-  std::uint64_t length = 0;  // 0: the blueprint's own
-  std::uint64_t batch = 1;
-  std::string type = "f16";
-};
 
 // "32x32x8x128": layers, query heads, KV heads, head_dim.
 headwise::model_shape parse_shape(const std::string& text) {
@@ -37,9 +28,8 @@ headwise::model_shape parse_shape(const std::string& text) {
     const bool last = i + 1 == numbers.size();
     if (problem != std::errc() || numbers[i] == 0 ||
         (last ? next != end : next == end || *next != 'x'))
-      throw CLI::ValidationError(
-          "--shape",
-          "'" + text + "' is not LAYERSxQUERY_HEADSxKV_HEADSxHEAD_DIM, such as 32x32x8x128");
+      throw usage_error(std::string("--shape: '") + text +
+                        "' is not LAYERSxQUERY_HEADSxKV_HEADSxHEAD_DIM, such as 32x32x8x128");
     at = next + 1;
   }
   const headwise::model_shape shape{numbers[0], numbers[1], numbers[2], numbers[3]};
@@ -79,7 +69,7 @@ void plan_shape(const plan_options& options) {
 headwise::token_count sequence_length(const plan_options& options,
                                       const headwise::blueprint& plan) {
   if (options.length == 0 && plan.origin.length == 0)
-    throw CLI::ValidationError("--length", "this blueprint states no length: give one");
+    throw usage_error("this blueprint states no length: give --length");
   if (options.length > headwise::max_length)
     headwise::raise(headwise::error_code::out_of_range, "--length", with_commas(options.length),
                     "at most " + with_commas(headwise::max_length) + ", as a sequence can be");
@@ -116,37 +106,13 @@ void plan_blueprint(const plan_options& options) {
             << "), " << ratio(kept, full) << " of full\n";
 }
 
-void run_plan(const plan_options& options) {
-  if (options.blueprint.empty() == options.shape.empty())
-    throw CLI::ValidationError("plan", "give either a blueprint or --shape");
-  if (!options.shape.empty() && options.length == 0) throw CLI::RequiredError("--length");
-  options.shape.empty() ? plan_blueprint(options) : plan_shape(options);
-}
-
 }  // namespace
 
-void add_plan(CLI::App& app) {
-  const auto options = std::make_shared<plan_options>();
-  CLI::App* const command = app.add_subcommand(
-      "plan", "Say how many bytes of keys and values a cache needs, against a full one.");
-  command->add_option("blueprint", options->blueprint, "Blueprint");
-  command->add_option("--shape", options->shape,
-                      "Instead: LAYERSxQUERY_HEADSxKV_HEADSxHEAD_DIM of a full cache");
-  command->add_option("--length", options->length,
-                      "Tokens of a sequence; default: the length that the blueprint states");
-  command->add_option("--batch", options->batch, "Sequences")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  command->footer(
-      "Examples:\n"
-      "  headwise plan --shape 32x32x32x128 --type bf16 --length 2048\n"
-      "  headwise plan blueprint.json --length 8192 --batch 16\n"
-      "Counts keys and values. Exact for windows, sinks and every token; where a class keeps\n"
-      "punctuation or learned tokens, it rests on how often they occurred in the profile.");
-  command->callback([options] { run_plan(*options); });
+void run_plan(const plan_options& options) {
+  if (options.blueprint.empty() == options.shape.empty())
+    throw usage_error("plan: give either a blueprint or --shape");
+  if (!options.shape.empty() && options.length == 0) throw usage_error("--shape needs --length");
+  options.shape.empty() ? plan_blueprint(options) : plan_shape(options);
 }
 
 }  // namespace headwise_tool

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// headwise profile: recorded maps in, a blueprint out. One pass over the maps, whatever the number
-// of targets; memory does not grow with the number of prompts.
+
+#include "profile.hpp"
 
 #include <filesystem>
 #include <iostream>
-#include <memory>
 
-#include "choice.hpp"
-#include "commands.hpp"
 #include "head_class.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
@@ -21,14 +17,6 @@ namespace headwise_tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct profile_options {
-  std::vector<fs::path> maps;
-  fs::path out;
-  headwise::measure_options measure;
-  headwise::classify_options classify;
-  std::vector<double> also;  // further targets
-};
 
 headwise::profiler<> measure(headwise::map_archive& archive, const profile_options& options) {
   constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
@@ -69,6 +57,8 @@ fs::path beside(const fs::path& out, double target) {
   return out.parent_path() / (out.stem().string() + "_" + digits + out.extension().string());
 }
 
+}  // namespace
+
 void run_profile(const profile_options& options) {
   headwise::map_archive archive(options.maps);
   const headwise::profiler<> work = measure(archive, options);
@@ -89,59 +79,6 @@ void run_profile(const profile_options& options) {
     static_cast<void>(write(target, path));
     std::cout << "written: " << path.string() << '\n';
   }
-}
-
-void add_choices(CLI::App& command, profile_options& options) {
-  using headwise::group_aggregation;
-  using headwise::plan_granularity;
-  using headwise::recovery_criterion;
-  add_choice<recovery_criterion>(
-      command, "--criterion", options.classify.criterion,
-      {{"mass", recovery_criterion::mass}, {"distance", recovery_criterion::distance}},
-      "mass (default): kept attention >= target; distance: the paper's |A - A'| <= 1 - target");
-  add_choice<group_aggregation>(command, "--aggregation", options.classify.aggregation,
-                                {{"worst", group_aggregation::worst},
-                                 {"mean", group_aggregation::mean},
-                                 {"max", group_aggregation::best}},
-                                "Which counts of the query heads of a group; default: worst");
-  add_choice<plan_granularity>(
-      command, "--granularity", options.classify.granularity,
-      {{"head", plan_granularity::head}, {"layer", plan_granularity::layer}},
-      "Class heads one by one, or a layer at a time; default: head");
-  command.add_option("--windows", options.measure.ladder.windows, "Windows to try, as 16,32,64")
-      ->delimiter(',')
-      ->capture_default_str();
-  command.add_option("--length", options.measure.length,
-                     "Sequence length at which rows are counted; 0: that of the first prompt");
-  command.add_flag("!--no-learned", options.measure.ladder.learn_ids,
-                   "Do not learn token ids for each head");
-}
-
-}  // namespace
-
-void add_profile(CLI::App& app) {
-  const auto options = std::make_shared<profile_options>();
-  CLI::App* const command = app.add_subcommand(
-      "profile", "Find the cheapest class for every head that keeps its attention; a blueprint.");
-  command->add_option("maps", options->maps, "Recorded maps: files, or folders of them")
-      ->required();
-  command->add_option("--out", options->out, "The blueprint to write (JSON)")->required();
-  command
-      ->add_option("--target", options->classify.recovery_target,
-                   "Share of attention that each head must keep")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      ->add_option("--also", options->also,
-                   "Further targets, as 0.9,0.98; written beside --out as NAME_0.9.json")
-      ->delimiter(',')
-      ->check(CLI::Range(0.0, 1.0));
-  add_choices(*command, *options);
-  command->footer(
-      "Examples:\n"
-      "  headwise profile maps --target 0.95 --out blueprint.json\n"
-      "  headwise profile a.safetensors b.safetensors --windows 32,64,128 --out blueprint.json");
-  command->callback([options] { run_profile(*options); });
 }
 
 }  // namespace headwise_tool

@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// headwise record: runs prompts through a model with a full cache and writes down what every query
-// head attended to.
+
+#include "record.hpp"
 
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <span>
 
-#include "choice.hpp"
-#include "commands.hpp"
 #include "llama/session.hpp"
 #include "llama/vocabulary_classes.hpp"
 #include "numbers.hpp"
@@ -22,14 +18,6 @@ namespace headwise_tool {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct record_options {
-  fs::path model, text, out;
-  std::size_t prompts = 8;
-  std::size_t length = 512;
-  headwise::token_count sinks = 4;
-  headwise::element_type type = headwise::element_type::f16;
-};
 
 // Runs the prompts and writes their maps into one file.
 class map_recorder {
@@ -94,6 +82,8 @@ void record_all(map_recorder& recorder, const fs::path& out, std::span<const tok
   }
 }
 
+}  // namespace
+
 void run_record(const record_options& options) {
   const llama_example::model model(options.model);
   const headwise::map_info info{model.shape(), model.fingerprint(),
@@ -108,41 +98,6 @@ void run_record(const record_options& options) {
             << with_commas(options.length) << " tokens, "
             << with_commas(std::uint64_t{model.shape().layers} * model.shape().query_heads)
             << " maps each, in " << options.out.string() << '\n';
-}
-
-}  // namespace
-
-void add_record(CLI::App& app) {
-  const auto options = std::make_shared<record_options>();
-  CLI::App* const command = app.add_subcommand(
-      "record", "Run a text through a model and write down its attention maps (safetensors).");
-  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
-      ->required();
-  command->add_option("--text", options->text, "Text; prompts are consecutive pieces of it")
-      ->required();
-  command
-      ->add_option("--out", options->out,
-                   "A folder (one file a prompt), or FILE.safetensors (all prompts)")
-      ->required();
-  command->add_option("--prompts", options->prompts, "How many prompts")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--length", options->length, "Tokens of each prompt")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--sinks", options->sinks, "How many first tokens count as sinks")
-      ->capture_default_str();
-  add_choice<headwise::element_type>(*command, "--dtype", options->type,
-                                     {{"f16", headwise::element_type::f16},
-                                      {"bf16", headwise::element_type::bf16},
-                                      {"f32", headwise::element_type::f32}},
-                                     "Element type of the maps; default: f16");
-  command->footer(
-      "Example:\n"
-      "  headwise record --model M.gguf --text wiki.txt --prompts 8 --length 512 --out maps\n"
-      "A map has length^2 weights for each query head: 8 prompts of 512 tokens on a model of 270\n"
-      "query heads take 1.1 GB. A recording that breaks off leaves no half file.");
-  command->callback([options] { run_record(*options); });
 }
 
 }  // namespace headwise_tool

@@ -38,12 +38,9 @@ class Pipeline : public testing::Test {
     return (folder_.path() / name).string();
   }
   [[nodiscard]] tool_result record(const std::string& text, const std::string& out,
-                                   const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> arguments = {
-        "record",    "--model", path("model.gguf"), "--text", path(text), "--out", path(out),
-        "--prompts", "3",       "--length",         "48"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return run_headwise(arguments);
+                                   const std::string& length = "48") const {
+    return run_headwise({"record", "--model", path("model.gguf"), "--text", path(text), "--out",
+                         path(out), "--prompts", "3", "--length", length});
   }
   [[nodiscard]] tool_result profile(const std::string& target = "0.9") const {
     return run_headwise({"profile", path("maps"), "--target", target, "--windows", "4,16", "--out",
@@ -189,7 +186,7 @@ TEST_F(Pipeline, TextsThatDoNotSufficeAreRefused) {
   EXPECT_EQ(brief.code, 1);
   EXPECT_TRUE(contains(brief.err, "short.txt") && contains(brief.err, "144")) << brief.err;
   EXPECT_FALSE(fs::exists(path("brief.safetensors")));
-  const tool_result beyond = record("text.txt", "maps", {"--length", "513"});
+  const tool_result beyond = record("text.txt", "maps", "513");
   EXPECT_EQ(beyond.code, 1);
   EXPECT_TRUE(contains(beyond.err, "512")) << beyond.err;
 }

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tool.hpp"
+#include "command_line.hpp"
 
 namespace headwise_tests {
 

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The options of all commands. The one file that knows the option parser, which takes long to
+// compile.
+
+#include "command_line.hpp"
+
+#include <exception>
+#include <iostream>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "eval.hpp"
+#include "generate.hpp"
+#include "inspect.hpp"
+#include "plan.hpp"
+#include "profile.hpp"
+#include "record.hpp"
+#include "terminal.hpp"
+#include "usage_error.hpp"
+
+#include "headwise/version.hpp"
+
+namespace headwise_tool {
+namespace {
+
+constexpr int bad_data = 1;
+constexpr int bad_usage = 2;
+
+// An option whose value is one of a few words.
+template <class T>
+void add_choice(CLI::App& command, const std::string& name, T& value,
+                const std::vector<std::pair<std::string, T>>& choices,
+                const std::string& description) {
+  std::vector<std::string> words;
+  for (const auto& [word, meaning] : choices) words.push_back(word);
+  const auto choose = [&value, choices](const std::string& chosen) {
+    for (const auto& [word, meaning] : choices)
+      if (word == chosen) value = meaning;
+  };
+  command.add_option_function<std::string>(name, choose, description)->check(CLI::IsMember(words));
+}
+
+void add_record(CLI::App& app) {
+  const auto options = std::make_shared<record_options>();
+  CLI::App* const command = app.add_subcommand(
+      "record", "Run a text through a model and write down its attention maps (safetensors).");
+  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
+      ->required();
+  command->add_option("--text", options->text, "Text; prompts are consecutive pieces of it")
+      ->required();
+  command
+      ->add_option("--out", options->out,
+                   "A folder (one file a prompt), or FILE.safetensors (all prompts)")
+      ->required();
+  command->add_option("--prompts", options->prompts, "How many prompts")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--length", options->length, "Tokens of each prompt")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--sinks", options->sinks, "How many first tokens count as sinks")
+      ->capture_default_str();
+  add_choice<headwise::element_type>(*command, "--dtype", options->type,
+                                     {{"f16", headwise::element_type::f16},
+                                      {"bf16", headwise::element_type::bf16},
+                                      {"f32", headwise::element_type::f32}},
+                                     "Element type of the maps; default: f16");
+  command->footer(
+      "Example:\n"
+      "  headwise record --model M.gguf --text wiki.txt --prompts 8 --length 512 --out maps\n"
+      "A map has length^2 weights for each query head: 8 prompts of 512 tokens on a model of 270\n"
+      "query heads take 1.1 GB. A recording that breaks off leaves no half file.");
+  command->callback([options] { run_record(*options); });
+}
+
+void add_profile_choices(CLI::App& command, profile_options& options) {
+  using headwise::group_aggregation;
+  using headwise::plan_granularity;
+  using headwise::recovery_criterion;
+  add_choice<recovery_criterion>(
+      command, "--criterion", options.classify.criterion,
+      {{"mass", recovery_criterion::mass}, {"distance", recovery_criterion::distance}},
+      "mass (default): kept attention >= target; distance: the paper's |A - A'| <= 1 - target");
+  add_choice<group_aggregation>(command, "--aggregation", options.classify.aggregation,
+                                {{"worst", group_aggregation::worst},
+                                 {"mean", group_aggregation::mean},
+                                 {"max", group_aggregation::best}},
+                                "Which counts of the query heads of a group; default: worst");
+  add_choice<plan_granularity>(
+      command, "--granularity", options.classify.granularity,
+      {{"head", plan_granularity::head}, {"layer", plan_granularity::layer}},
+      "Class heads one by one, or a layer at a time; default: head");
+  command.add_option("--windows", options.measure.ladder.windows, "Windows to try, as 16,32,64")
+      ->delimiter(',')
+      ->capture_default_str();
+  command.add_option("--length", options.measure.length,
+                     "Sequence length at which rows are counted; 0: that of the first prompt");
+  command.add_flag("!--no-learned", options.measure.ladder.learn_ids,
+                   "Do not learn token ids for each head");
+}
+
+void add_inspect(CLI::App& app) {
+  const auto options = std::make_shared<inspect_options>();
+  CLI::App* const command =
+      app.add_subcommand("inspect", "Show a blueprint: on the terminal, as a page, as a picture.");
+  command->add_option("blueprint", options->blueprint, "Blueprint")->required();
+  CLI::Option* const html =
+      command->add_option("--html", options->html, "Write a page that needs nothing else");
+  command
+      ->add_option("--maps", options->maps,
+                   "Recorded maps: the page shows what each head of the first prompt looks at")
+      ->needs(html);
+  command->add_option("--svg", options->svg, "Write the head map as a picture");
+  command->add_option("--eval", options->measured,
+                      "Figures of 'headwise eval --json' for the page and the picture");
+  command->add_option("--title", options->title,
+                      "Name on page and picture; default: the model's own");
+  command->add_option("--length", options->length,
+                      "Tokens at which bytes are stated; default: the blueprint's length");
+  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command->footer(
+      "Examples:\n"
+      "  headwise inspect blueprint.json\n"
+      "  headwise inspect blueprint.json --html report.html --maps maps --eval summary.json");
+  command->callback([options] { run_inspect(*options); });
+}
+
+void add_plan(CLI::App& app) {
+  const auto options = std::make_shared<plan_options>();
+  CLI::App* const command = app.add_subcommand(
+      "plan", "Say how many bytes of keys and values a cache needs, against a full one.");
+  command->add_option("blueprint", options->blueprint, "Blueprint");
+  command->add_option("--shape", options->shape,
+                      "Instead: LAYERSxQUERY_HEADSxKV_HEADSxHEAD_DIM of a full cache");
+  command->add_option("--length", options->length,
+                      "Tokens of a sequence; default: the length that the blueprint states");
+  command->add_option("--batch", options->batch, "Sequences")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command->footer(
+      "Examples:\n"
+      "  headwise plan --shape 32x32x32x128 --type bf16 --length 2048\n"
+      "  headwise plan blueprint.json --length 8192 --batch 16\n"
+      "Counts keys and values. Exact for windows, sinks and every token; where a class keeps\n"
+      "punctuation or learned tokens, it rests on how often they occurred in the profile.");
+  command->callback([options] { run_plan(*options); });
+}
+
+void add_eval(CLI::App& app) {
+  const auto options = std::make_shared<eval_options>();
+  CLI::App* const command = app.add_subcommand(
+      "eval", "Measure a blueprint on a text: bytes, perplexity, agreement with the full cache.");
+  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
+      ->required();
+  command->add_option("--text", options->text, "Text that the profile did not see")->required();
+  command
+      ->add_option("--blueprint", options->blueprints,
+                   "Blueprint; with several, the first is the main one and all make a curve")
+      ->required();
+  command->add_option("--windows-of", options->window, "Tokens that each empty cache is fed")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--tokens", options->tokens,
+                   "Tokens in all, in whole windows; fewer where the text is shorter")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  add_choice<cache_type>(
+      *command, "--cache-type", options->type,
+      {{"f32", cache_type::f32}, {"f16", cache_type::f16}, {"bf16", cache_type::bf16}},
+      "Element type of the cache; default: f16");
+  command->add_option("--json", options->json, "Write all figures to this file");
+  command->footer(
+      "Example:\n"
+      "  headwise eval --model M.gguf --text test.txt --blueprint blueprint.json\n"
+      "Runs the full cache, the blueprint, and two rivals that hold at least as many bytes:\n"
+      "one window for every head, and one behind the first tokens.\n");
+  command->callback([options] { run_eval(*options); });
+}
+
+void add_generate(CLI::App& app) {
+  const auto options = std::make_shared<generate_options>();
+  CLI::App* const command =
+      app.add_subcommand("generate", "Continue a prompt, with or without a blueprint.");
+  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
+      ->required();
+  command->add_option("--prompt", options->prompt, "Text to continue")->required();
+  command->add_option("--blueprint", options->blueprint, "Blueprint; without it, a full cache");
+  command->add_option("--tokens", options->tokens, "The most tokens to add")
+      ->capture_default_str()
+      ->check(CLI::Range(1U, 1000000U));
+  command->add_option("--temperature", options->sampling.temperature, "0: the likeliest token")
+      ->capture_default_str();
+  command
+      ->add_option("--top-p", options->sampling.top_p,
+                   "Draw from the fewest likeliest tokens that hold this probability")
+      ->capture_default_str();
+  command->add_option("--seed", options->sampling.seed, "Same seed, same text")
+      ->capture_default_str();
+  command->footer(
+      "Example:\n"
+      "  headwise generate --model M.gguf --prompt 'Once upon a time' --blueprint blueprint.json\n"
+      "The text goes to standard output, what was kept to standard error.");
+  command->callback([options] { run_generate(*options); });
+}
+
+void add_profile(CLI::App& app) {
+  const auto options = std::make_shared<profile_options>();
+  CLI::App* const command = app.add_subcommand(
+      "profile", "Find the cheapest class for every head that keeps its attention; a blueprint.");
+  command->add_option("maps", options->maps, "Recorded maps: files, or folders of them")
+      ->required();
+  command->add_option("--out", options->out, "The blueprint to write (JSON)")->required();
+  command
+      ->add_option("--target", options->classify.recovery_target,
+                   "Share of attention that each head must keep")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      ->add_option("--also", options->also,
+                   "Further targets, as 0.9,0.98; written beside --out as NAME_0.9.json")
+      ->delimiter(',')
+      ->check(CLI::Range(0.0, 1.0));
+  add_profile_choices(*command, *options);
+  command->footer(
+      "Examples:\n"
+      "  headwise profile maps --target 0.95 --out blueprint.json\n"
+      "  headwise profile a.safetensors b.safetensors --windows 32,64,128 --out blueprint.json");
+  command->callback([options] { run_profile(*options); });
+}
+
+void describe(CLI::App& app) {
+  app.name("headwise");
+  app.description("Lets every attention head keep only the part of the KV cache that it looks at.");
+  app.set_version_flag("--version", "headwise " HEADWISE_VERSION_STRING);
+  app.require_subcommand(1);
+  app.footer(
+      "The usual way, on a model of your own:\n"
+      "  headwise record  --model M.gguf --text some.txt --out maps\n"
+      "  headwise profile maps --target 0.95 --out blueprint.json\n"
+      "  headwise inspect blueprint.json --html report.html --maps maps\n"
+      "  headwise eval    --model M.gguf --text other.txt --blueprint blueprint.json\n\n"
+      "'headwise COMMAND --help' explains each. Exit codes: 0 done, 1 bad data or a failure,\n"
+      "2 a wrong command line.\n");
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app;
+  describe(app);
+  add_record(app);
+  add_profile(app);
+  add_inspect(app);
+  add_plan(app);
+  add_eval(app);
+  add_generate(app);
+  try {
+    app.parse(argc, argv);
+    return 0;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : bad_usage;
+  }
+}
+
+}  // namespace
+
+int run_tool(int argc, const char* const* argv) noexcept {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const usage_error& e) {
+    std::cerr << harmless(e.what()) << "\nRun with --help for more information.\n";
+    return bad_usage;
+  } catch (const std::bad_alloc&) {
+    std::cerr << "headwise: not enough memory\n";
+  } catch (const std::exception& e) {
+    std::cerr << "headwise: " << harmless(e.what()) << '\n';
+  }
+  return bad_data;
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise eval: what a blueprint costs and saves on a text that its profile did not see.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+#include "held_bytes.hpp"
+
+namespace headwise_tool {
+
+struct eval_options {
+  std::filesystem::path model, text, json;
+  std::vector<std::filesystem::path> blueprints;
+  std::size_t window = 1024;
+  std::size_t tokens = 4096;
+  cache_type type = cache_type::f16;
+};
+
+// Throws headwise::error on bad data.
+void run_eval(const eval_options& options);
+
+}  // namespace headwise_tool

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise inspect: a blueprint as a table on the terminal, as a page, as a picture.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "headwise/core/types.hpp"
+
+namespace headwise_tool {
+
+struct inspect_options {
+  std::filesystem::path blueprint, html, svg, measured;
+  std::string title;
+  std::vector<std::filesystem::path> maps;
+  headwise::token_count length = 0;  // 0: the blueprint's own
+  std::string type = "f16";
+};
+
+// Throws headwise::error on bad data, usage_error on options that contradict each other.
+void run_inspect(const inspect_options& options);
+
+}  // namespace headwise_tool

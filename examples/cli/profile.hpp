@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// headwise profile: recorded maps in, a blueprint out.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "headwise/profile/profiler.hpp"
+
+namespace headwise_tool {
+
+struct profile_options {
+  std::vector<std::filesystem::path> maps;
+  std::filesystem::path out;
+  headwise::measure_options measure;
+  headwise::classify_options classify;
+  std::vector<double> also;  // further targets
+};
+
+// Throws headwise::error on bad data.
+void run_profile(const profile_options& options);
+
+}  // namespace headwise_tool
