@@ -9,6 +9,7 @@
 #include "png.hpp"
 #include "progress.hpp"
 
+#include "headwise/io/map_archive.hpp"
 #include "headwise/profile/map_check.hpp"
 
 namespace headwise_tool {
@@ -90,14 +91,15 @@ class squeezed_map {
 
 }  // namespace
 
-std::vector<attention_picture> draw_attention(headwise::map_archive& maps,
+std::vector<attention_picture> draw_attention(std::span<const std::filesystem::path> maps,
                                               const headwise::blueprint& plan) {
-  headwise::require_match(plan, maps.shape(), maps.fingerprint());
+  headwise::map_archive archive(maps);
+  headwise::require_match(plan, archive.shape(), archive.fingerprint());
   std::vector<attention_picture> pictures(std::size_t{plan.shape.layers} * plan.shape.query_heads);
   progress bar("drawing", pictures.size(), "maps");
   std::uint64_t drawn = 0;
   std::vector<headwise::token_count> lifetimes;
-  while (const auto map = maps.next()) {
+  while (const auto map = archive.next()) {
     if (map->prompt != 0) break;
     headwise::check_map_shape(*map, plan.shape);
     const headwise::head_id head{map->layer, map->query_head / plan.shape.group_size()};

@@ -5,11 +5,12 @@
 // up is orange: whether a class is right can be seen.
 #pragma once
 
+#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "headwise/blueprint/blueprint.hpp"
-#include "headwise/io/map_archive.hpp"
 
 namespace headwise_tool {
 
@@ -18,9 +19,9 @@ struct attention_picture {
   double kept = 1.0;  // share of the attention that the policy keeps, on this prompt
 };
 
-// The first prompt of the archive, [layers * query_heads]. Throws headwise::error where the maps
-// are not of the blueprint's model or not probabilities.
-[[nodiscard]] std::vector<attention_picture> draw_attention(headwise::map_archive& maps,
-                                                            const headwise::blueprint& plan);
+// maps: files and folders of recordings; their first prompt is drawn, [layers * query_heads].
+// Throws headwise::error where they are not of the blueprint's model or not probabilities.
+[[nodiscard]] std::vector<attention_picture> draw_attention(
+    std::span<const std::filesystem::path> maps, const headwise::blueprint& plan);
 
 }  // namespace headwise_tool

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "blueprint_file.hpp"
 #include "evaluation_json.hpp"
 #include "evaluation_table.hpp"
-#include "matching_blueprint.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
 
@@ -22,7 +22,7 @@ void run_eval(const eval_options& options) {
   const llama_example::model model(options.model);
   std::vector<headwise::blueprint> blueprints;
   for (const fs::path& path : options.blueprints)
-    blueprints.push_back(load_matching_blueprint(path, model, options.model));
+    blueprints.push_back(read_matching_blueprint(path, model, options.model));
   const std::size_t count = std::max<std::size_t>(1, options.tokens / options.window);
   const auto windows = cut_up_to(model, options.text, {count, options.window});
 

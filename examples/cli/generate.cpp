@@ -6,9 +6,9 @@
 #include <iostream>
 #include <optional>
 
+#include "blueprint_file.hpp"
 #include "llama/sampler.hpp"
 #include "llama/session.hpp"
-#include "matching_blueprint.hpp"
 #include "numbers.hpp"
 #include "prompts.hpp"
 
@@ -19,7 +19,7 @@ headwise::blueprint chosen_blueprint(const generate_options& options,
                                      const llama_example::model& model) {
   if (options.blueprint.empty())
     return headwise::uniform_blueprint(model.shape(), headwise::make_spec(headwise::global{}));
-  return load_matching_blueprint(options.blueprint, model, options.model);
+  return read_matching_blueprint(options.blueprint, model, options.model);
 }
 
 void report(const headwise::cache_stats& stats) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "blueprint_file.hpp"
 #include "evaluation_json.hpp"
 #include "head_class.hpp"
 #include "head_map.hpp"
@@ -17,7 +18,7 @@
 #include "text_table.hpp"
 #include "usage_error.hpp"
 
-#include "headwise/io/blueprint_json.hpp"
+#include "headwise/io/replacing_file.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -98,7 +99,7 @@ void require_same_model(const headwise::blueprint& plan, const evaluation& measu
 }  // namespace
 
 void run_inspect(const inspect_options& options) {
-  headwise::blueprint plan = headwise::load_blueprint(options.blueprint);
+  headwise::blueprint plan = read_blueprint(options.blueprint);
   const headwise::token_count length = options.length == 0 ? plan.origin.length : options.length;
   if (length == 0) throw usage_error("this blueprint states no length: give --length");
   const cache_layout layout{length, 1, row_bytes(options.type, plan.shape.head_dim)};
@@ -110,10 +111,7 @@ void run_inspect(const inspect_options& options) {
     require_same_model(plan, *measured, options);
   }
   std::vector<attention_picture> pictures;
-  if (!options.maps.empty()) {
-    headwise::map_archive maps(options.maps);
-    pictures = draw_attention(maps, plan);
-  }
+  if (!options.maps.empty()) pictures = draw_attention(options.maps, plan);
   const evaluation* const figures = measured ? &*measured : nullptr;
   if (!options.title.empty()) plan.model.name = options.title;
   if (!options.svg.empty()) save_text(options.svg, head_map_svg(plan, layout, figures));

@@ -7,13 +7,12 @@
 #include <filesystem>
 #include <iostream>
 
+#include "blueprint_file.hpp"
 #include "expected_bytes.hpp"
 #include "numbers.hpp"
 #include "terminal.hpp"
 #include "text_table.hpp"
 #include "usage_error.hpp"
-
-#include "headwise/io/blueprint_json.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -78,7 +77,7 @@ headwise::token_count sequence_length(const plan_options& options,
 }
 
 void plan_blueprint(const plan_options& options) {
-  const headwise::blueprint plan = headwise::load_blueprint(options.blueprint);
+  const headwise::blueprint plan = read_blueprint(options.blueprint);
   const headwise::model_shape& shape = plan.shape;
   const cache_layout layout{sequence_length(options, plan), options.batch,
                             row_bytes(options.type, shape.head_dim)};

@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <iostream>
 
+#include "blueprint_file.hpp"
 #include "head_class.hpp"
 #include "numbers.hpp"
 #include "progress.hpp"
 
-#include "headwise/io/blueprint_json.hpp"
 #include "headwise/io/map_archive.hpp"
 #include "headwise/profile/profiler.hpp"
 
@@ -68,7 +68,7 @@ void run_profile(const profile_options& options) {
     classify.recovery_target = target;
     headwise::blueprint plan = work.plan(classify, archive.fingerprint());
     plan.origin.sources = sources;
-    headwise::save_blueprint(path, plan);
+    write_blueprint(path, plan);
     return plan;
   };
   const auto plan = write(options.classify.recovery_target, options.out);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "blueprint_file.hpp"
+
+#include "headwise/io/blueprint_json.hpp"
+
+namespace headwise_tool {
+
+headwise::blueprint read_blueprint(const std::filesystem::path& path) {
+  return headwise::load_blueprint(path);
+}
+
+void write_blueprint(const std::filesystem::path& path, const headwise::blueprint& plan) {
+  headwise::save_blueprint(path, plan);
+}
+
+headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
+                                            const llama_example::model& model,
+                                            const std::filesystem::path& model_file) {
+  headwise::blueprint plan = read_blueprint(path);
+  try {
+    headwise::require_match(plan, model.shape(), model.fingerprint());
+  } catch (const headwise::error& e) {
+    headwise::raise(
+        e.code(), path.string() + " is not for " + model_file.string() + ": " + e.place(), e.got(),
+        e.expected() + "; profile this model, or name the one it was made for");
+  }
+  return plan;
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Blueprints from and to files, compiled once for all commands.
+#pragma once
+
+#include <filesystem>
+
+#include "llama/model.hpp"
+
+#include "headwise/blueprint/blueprint.hpp"
+
+namespace headwise_tool {
+
+// Throw headwise::error as headwise::load_blueprint and headwise::save_blueprint do.
+[[nodiscard]] headwise::blueprint read_blueprint(const std::filesystem::path& path);
+void write_blueprint(const std::filesystem::path& path, const headwise::blueprint& plan);
+
+// Refuses a blueprint that was made for another model than the one in hand, naming both files and
+// what differs.
+[[nodiscard]] headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
+                                                          const llama_example::model& model,
+                                                          const std::filesystem::path& model_file);
+
+}  // namespace headwise_tool
