@@ -29,10 +29,14 @@ constexpr series all_series[] = {
 class chart {
  public:
   explicit chart(const evaluation& measured) : measured_(measured) {
+    double kept = 0.0;
     for (const blueprint_score& at : measured.scores)
-      for (const series& s : all_series)
+      for (const series& s : all_series) {
         most_ = std::max(most_, std::min(change_of(at.*s.score), most_change));
+        kept = std::max(kept, kept_of(at.*s.score));
+      }
     most_ *= 1.1;
+    most_kept_ = std::min(1.0, std::ceil(10.0 * kept) / 10.0);
   }
 
   [[nodiscard]] std::string draw() {
@@ -52,8 +56,11 @@ class chart {
   [[nodiscard]] double change_of(const plan_score& score) const {
     return score.perplexity / measured_.full.perplexity - 1.0;
   }
-  [[nodiscard]] static double x_of(double kept) {
-    return left + (width - left - right) * std::clamp(kept, 0.0, 1.0);
+  [[nodiscard]] double kept_of(const plan_score& score) const {
+    return score.resident_bytes / measured_.full_bytes;
+  }
+  [[nodiscard]] double x_of(double kept) const {
+    return left + (width - left - right) * std::clamp(kept / most_kept_, 0.0, 1.0);
   }
   [[nodiscard]] double y_of(double change) const {
     return height - bottom - (height - top - bottom) * std::clamp(change / most_, 0.0, 1.0);
@@ -65,7 +72,8 @@ class chart {
       picture_.line(x_of(0), y_of(share * most_), x_of(1), y_of(share * most_), "hw-grid");
       picture_.text(left - 8, y_of(share * most_) + 4, "+" + percent(share * most_), "hw-note",
                     "end");
-      picture_.text(x_of(share), height - bottom + 20, percent(share, 0), "hw-note", "middle");
+      picture_.text(x_of(share * most_kept_), height - bottom + 20, percent(share * most_kept_, 1),
+                    "hw-note", "middle");
     }
     picture_.text((x_of(0) + x_of(1)) / 2, height - 10, "bytes held, of a dense cache", "hw-note",
                   "middle");
@@ -74,7 +82,7 @@ class chart {
   void draw_series(const series& s) {
     std::vector<std::pair<double, const blueprint_score*>> points;
     for (const blueprint_score& at : measured_.scores)
-      points.emplace_back((at.*s.score).resident_bytes / measured_.full_bytes, &at);
+      points.emplace_back(kept_of(at.*s.score), &at);
     std::sort(points.begin(), points.end());
     std::string path;
     for (const auto& [kept, at] : points)
@@ -96,7 +104,8 @@ class chart {
   }
 
   const evaluation& measured_;
-  double most_ = 0.01;  // change of perplexity at the top
+  double most_ = 0.01;      // change of perplexity at the top
+  double most_kept_ = 1.0;  // share of the bytes at the right
   svg_picture picture_;
 };
 

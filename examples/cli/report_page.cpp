@@ -57,10 +57,11 @@ class page {
             "attention that is, and which cheaper class fell short.</p>\n</section>\n";
   }
 
-  void write_score(const std::string& name, const plan_score& score) {
+  void write_score(const std::string& name, const plan_score& score, bool rival) {
     const evaluation& m = *what_.measured;
     const bool full = &score == &m.full;
-    out_ += "<tr>" + cell(name, "th") + cell(short_bytes(score.resident_bytes)) +
+    out_ += (rival ? "<tr class=\"rival\">" : "<tr>") + cell(name, "th") +
+            cell(short_bytes(score.resident_bytes)) +
             cell(percent(score.resident_bytes / m.full_bytes)) + cell(fixed(score.perplexity, 3)) +
             cell(full ? "" : change(score.perplexity, m.full.perplexity)) +
             cell(full ? "" : percent(score.agreement)) + "</tr>\n";
@@ -75,13 +76,13 @@ class page {
                 with_commas(m.window_tokens) + ", " + m.cache + " cache.") +
         "</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th>bytes held</th><th>kept</th>"
         "<th>perplexity</th><th>change</th><th>same next token</th></tr></thead>\n<tbody>\n";
-    write_score("full cache", m.full);
+    write_score("full cache", m.full, false);
     for (const blueprint_score& at : m.scores) {
-      write_score("blueprint, target " + fixed(at.recovery_target, 2), at.blueprint);
+      write_score("blueprint, target " + fixed(at.recovery_target, 2), at.blueprint, false);
       write_score("first " + std::to_string(at.sinks) + " + last " +
                       std::to_string(at.window_behind_sinks) + ", every head",
-                  at.sinks_and_window);
-      write_score("last " + std::to_string(at.window) + ", every head", at.plain_window);
+                  at.sinks_and_window, true);
+      write_score("last " + std::to_string(at.window) + ", every head", at.plain_window, true);
     }
     out_ +=
         "</tbody>\n</table></div>\n<p class=\"note\">Bytes held: everything that the cache's "

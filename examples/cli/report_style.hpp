@@ -29,6 +29,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 th,td{padding:4px 12px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
 thead th{color:var(--soft);font-weight:600;font-size:13px}
 tbody th{text-align:left;font-weight:600}
+.rival th{font-weight:400;color:var(--soft)}
 .words{text-align:left}
 .chip{display:inline-block;min-width:42px;padding:0 6px;border-radius:3px;text-align:center;
 font-size:12px;font-weight:600}
