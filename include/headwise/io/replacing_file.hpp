@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // replacing_file: a file that appears under its name only when it is whole. It is written beside
-// its target and renamed over it by commit(); destroyed before that, it leaves nothing behind and
-// what was there stays. One thread at a time.
+// its target, on a name that no other writer has, and renamed over it by commit(), once its bytes
+// are on the disk: after a loss of power there is the old file or the new one, and of two writers
+// the last to commit has its way. Destroyed before that, it leaves nothing behind and what was
+// there stays; a process that is killed leaves "<path>.<process>.<n>.partial".
+//
+// O(bytes). One thread at a time; any number of writers.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +24,7 @@ class replacing_file {
  public:
   // size: the file begins as so many zero bytes, which a file system may keep as a hole.
   explicit replacing_file(const std::filesystem::path& path, std::uint64_t size = 0)
-      : replacing_file(path.string(),
-                       path.string() + "." + std::to_string(::getpid()) + ".partial") {
+      : replacing_file(path.string(), make_partial(path.string())) {
     // The file is there now: a throw from here on runs the destructor, which removes it.
     const std::string room = "room for " + std::to_string(size) + " bytes";
     if (!std::in_range<off_t>(size)) fail(EFBIG, room);
@@ -51,6 +54,8 @@ class replacing_file {
   }
 
   void commit() {
+    while (::fsync(file_.get()) != 0)
+      if (errno != EINTR) fail(errno, "a disk that takes what was written");
     if (!file_.close()) fail(errno, "a file system that takes what was written");
     if (std::rename(partial_.c_str(), path_.c_str()) != 0)
       fail(errno, "a name that can be replaced");
@@ -58,12 +63,28 @@ class replacing_file {
   }
 
  private:
-  replacing_file(std::string path, std::string partial)
-      : path_(std::move(path)), partial_(std::move(partial)) {
+  struct partial_file {
+    std::string name;
+    detail::file_descriptor file;
+  };
+
+  replacing_file(std::string path, partial_file made) noexcept
+      : path_(std::move(path)), partial_(std::move(made.name)), file_(std::move(made.file)) {}
+
+  [[nodiscard]] static partial_file make_partial(const std::string& path) {
+    const std::string stem = path + "." + std::to_string(::getpid()) + ".";
     constexpr int everybody_by_umask = 0666;
-    file_ = detail::file_descriptor(
-        ::open(partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, everybody_by_umask));
-    if (file_.get() < 0) fail(errno, "a folder in which files can be made");
+    // Other writers of this process have the earlier names, or one that was killed left them.
+    constexpr int most_names = 10'000;
+    for (int n = 0;; ++n) {
+      std::string name = stem + std::to_string(n) + ".partial";
+      detail::file_descriptor file(
+          ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, everybody_by_umask));
+      if (file.get() >= 0) return {std::move(name), std::move(file)};
+      if (errno != EEXIST || n == most_names)
+        raise(error_code::unreadable, path, detail::errno_text(errno),
+              "a folder in which files can be made");
+    }
   }
 
   [[noreturn]] void fail(int number, std::string expected) const {

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "headwise/io/mapped_file.hpp"
 #include "headwise/io/replacing_file.hpp"
@@ -84,6 +85,46 @@ TEST(replacing_file, appears_whole_or_not_at_all) {
     replacing_file folder_in_the_way(folder.path());
     folder_in_the_way.commit();
   });
+}
+
+// 1. A published file stays as it is while another writer of its name goes on. 2. The last to
+// commit has its way. 3. No writer removes what another one writes.
+TEST(replacing_file, writers_of_one_name_do_not_share_a_file) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a";
+  const auto write = [](replacing_file& file, std::string_view text) {
+    file.write_at(0, std::as_bytes(std::span(text)));
+  };
+  replacing_file first(path), second(path);
+  {
+    replacing_file third(path);
+    write(third, "third");
+  }
+  write(first, "first");
+  write(second, "2");
+  first.commit();
+  EXPECT_EQ(read_file(path), "first");  // 3
+  write(second, "second");
+  EXPECT_EQ(read_file(path), "first");  // 1
+  replacing_file fourth(path);
+  second.commit();
+  EXPECT_EQ(read_file(path), "second");  // 2
+  write(fourth, "fourth");
+  EXPECT_EQ(read_file(path), "second");  // 1
+  fourth.commit();
+  EXPECT_EQ(read_file(path), "fourth");
+  EXPECT_EQ(files_in(folder.path()), 1U);
+}
+
+// A name that a writer left behind when it was killed is no obstacle.
+TEST(replacing_file, passes_by_what_is_left_of_another) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a";
+  const auto left = folder.write("a." + std::to_string(::getpid()) + ".0.partial", "left");
+  replacing_file file(path);
+  file.commit();
+  EXPECT_EQ(read_file(path), "");
+  EXPECT_EQ(read_file(left), "left");
 }
 
 TEST(replacing_file, leaves_nothing_where_there_is_no_room) {
