@@ -32,7 +32,7 @@ headwise::profiler<> measure(headwise::map_archive& archive, const profile_optio
 std::vector<headwise::profile_source> hash_sources(const headwise::map_archive& archive) {
   progress bar("hashing", archive.files().size(), "files");
   std::vector<headwise::profile_source> sources;
-  for (const fs::path& file : archive.files()) {
+  for (const headwise::map_file& file : archive.files()) {
     sources.push_back(headwise::hash_source(file));
     bar.reach(sources.size());
   }

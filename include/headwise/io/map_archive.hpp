@@ -15,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,17 +25,19 @@
 
 HEADWISE_NAMESPACE_BEGIN
 
-// The name and hash of a file for a blueprint's provenance. O(bytes), bounded memory.
-[[nodiscard]] inline profile_source hash_source(const std::filesystem::path& path) {
+// The name and hash of a file for a blueprint's provenance. O(bytes), bounded memory. Throws
+// error(unreadable) where it is no longer the version that was measured.
+[[nodiscard]] inline profile_source hash_source(const map_file& source) {
   constexpr std::size_t step = std::size_t{1} << 20;
-  const mapped_file file(path);
+  const mapped_file file(source.path);
+  if (file.version() != source.version) detail::refuse_changed(file.path());
   sha256 hash;
   for (std::size_t at = 0; at < file.size(); at += step) {
     const auto part = file.bytes().subspan(at, std::min(step, file.size() - at));
     hash.add(part);
     file.forget(part);
   }
-  return {path.filename().string(), hash.hex()};
+  return {source.path.filename().string(), hash.hex()};
 }
 
 class map_archive {
@@ -56,8 +59,9 @@ class map_archive {
   // Of the maps: what there is, and what next() has handed out in this pass.
   [[nodiscard]] std::uint64_t bytes_total() const noexcept { return bytes_total_; }
   [[nodiscard]] std::uint64_t bytes_done() const noexcept { return bytes_done_; }
-  // Every file that maps come from; hash_source() makes a blueprint's sources of them.
-  [[nodiscard]] const std::vector<std::filesystem::path>& files() const noexcept { return files_; }
+  // Every file that maps and tokens come from, as it was surveyed; hash_source() makes a
+  // blueprint's sources of them.
+  [[nodiscard]] const std::vector<map_file>& files() const noexcept { return files_; }
 
   // Prompt by prompt, layer by layer, query head by query head. Throws error(unreadable)
   // where a file is replaced or written to between the constructor and its turn; one that is cut
@@ -85,7 +89,7 @@ class map_archive {
   struct unit {
     std::filesystem::path path;
     bool npy = false;
-    std::vector<file_version> versions = {};  // when it was surveyed
+    std::vector<map_file> files = {};  // when it was surveyed
   };
   using any_maps = std::variant<detail::safetensors_maps, detail::npy_maps>;
 
@@ -96,7 +100,6 @@ class map_archive {
         raise(error_code::unsupported, path.string(), "one .npy file",
               "the folder of a whole set of them");
       units_.push_back({path, false});
-      files_.push_back(path);
       return;
     }
     const auto tensors = detail::files_of(path, ".safetensors");
@@ -105,8 +108,6 @@ class map_archive {
       raise(error_code::missing, path.string(), "no maps", "files *.safetensors or *.npy");
     for (const std::filesystem::path& file : tensors) units_.push_back({file, false});
     if (!arrays.empty()) units_.push_back({path, true});
-    files_.insert(files_.end(), tensors.begin(), tensors.end());
-    files_.insert(files_.end(), arrays.begin(), arrays.end());
   }
 
   [[nodiscard]] static any_maps open(const unit& u) {
@@ -122,7 +123,8 @@ class map_archive {
           require_same(maps.info(), u.path.string());
           for (const detail::prompt_entry& prompt : maps.prompts())
             static_cast<void>(tokens_of(maps, prompt));
-          u.versions = maps.versions();
+          u.files = maps.files();
+          files_.insert(files_.end(), u.files.begin(), u.files.end());
           prompts_ += maps.prompts().size();
           bytes_total_ += maps.map_bytes();
         },
@@ -163,7 +165,7 @@ class map_archive {
   template <class Maps>
   void require_unchanged(const Maps& maps, const unit& u) const {
     require_same(maps.info(), u.path.string());
-    if (maps.versions() != u.versions) detail::refuse_changed(u.path.string());
+    if (maps.files() != u.files) detail::refuse_changed(u.path.string());
   }
 
   template <class Maps>
@@ -179,8 +181,9 @@ class map_archive {
     while (true) {
       if (!open_) {
         if (unit_ == units_.size()) return false;
-        open_.emplace(open(units_[unit_]));
-        std::visit([&](const auto& maps) { require_unchanged(maps, units_[unit_]); }, *open_);
+        any_maps opened = open(units_[unit_]);
+        std::visit([&](const auto& maps) { require_unchanged(maps, units_[unit_]); }, opened);
+        open_.emplace(std::move(opened));  // not before it is checked: next() may be called again
         prompt_in_unit_ = 0;
       }
       const std::size_t count =
@@ -224,7 +227,7 @@ class map_archive {
   }
 
   std::vector<unit> units_;
-  std::vector<std::filesystem::path> files_;
+  std::vector<map_file> files_;
   std::optional<map_info> info_;  // of every unit
   token_classifier classifier_{0};
   std::uint64_t prompts_ = 0;

@@ -4,6 +4,9 @@
 // p.l.attention [query_heads, queries, keys] and p.tokens [keys], or a folder with metadata.json
 // and <p>.<l>.<h>.npy [queries, keys] and <p>.tokens.npy [keys]. Opening checks that every layer
 // and head of every prompt is there, with sizes that agree; map_archive.hpp reads them.
+//
+// Opening: O(tensors or files, and tokens), no weight is read. A map: O(1), a page is read when it
+// is touched. One thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +24,13 @@
 #include "headwise/io/npy_reader.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
+
+// A file that maps or tokens were read from, and what it was like then.
+struct map_file {
+  std::filesystem::path path;
+  file_version version;
+  friend bool operator==(const map_file&, const map_file&) = default;
+};
 
 namespace detail {
 
@@ -113,9 +123,9 @@ struct prompt_entry {
 }
 
 // shape: [queries, keys]. What holds of the map of every form.
-inline void check_map_shape(std::string_view type, bool floats,
-                            std::span<const std::uint64_t> shape, std::size_t tokens,
-                            std::uint32_t layer, const std::string& place) {
+inline void check_stored_map(std::string_view type, bool floats,
+                             std::span<const std::uint64_t> shape, std::size_t tokens,
+                             std::uint32_t layer, const std::string& place) {
   const std::string got = describe(type, shape);
   if (!floats) raise(error_code::unsupported, place, got, "a map in F16, BF16, F32 or F64");
   if (std::find(shape.begin(), shape.end(), 0U) != shape.end())
@@ -190,7 +200,9 @@ class safetensors_maps {
   [[nodiscard]] const map_info& info() const noexcept { return info_; }
   [[nodiscard]] std::span<const prompt_entry> prompts() const noexcept { return prompts_; }
   [[nodiscard]] std::uint64_t map_bytes() const noexcept { return map_bytes_; }
-  [[nodiscard]] std::vector<file_version> versions() const { return {reader_.file().version()}; }
+  [[nodiscard]] std::vector<map_file> files() const {
+    return {{reader_.path(), reader_.file().version()}};
+  }
 
   [[nodiscard]] std::vector<std::int64_t> ids(const prompt_entry& prompt) const {
     const auto& tensor = reader_.tensors()[prompt.tokens];
@@ -226,8 +238,8 @@ class safetensors_maps {
       const std::string place = reader_.place(tensor.name);
       const std::span<const std::uint64_t> shape = tensor.shape;
       const bool heads = shape.size() == 3 && shape[0] == info_.shape.query_heads;
-      check_map_shape(to_string(tensor.type), is_float(tensor.type),
-                      heads ? shape.subspan(1) : shape, keys, layer, place);
+      check_stored_map(to_string(tensor.type), is_float(tensor.type),
+                       heads ? shape.subspan(1) : shape, keys, layer, place);
       if (!heads)
         raise(error_code::shape_mismatch, place, describe(to_string(tensor.type), shape),
               "[" + std::to_string(info_.shape.query_heads) + ", queries, keys]");
@@ -262,7 +274,13 @@ class npy_maps {
   [[nodiscard]] const map_info& info() const noexcept { return info_; }
   [[nodiscard]] std::span<const prompt_entry> prompts() const noexcept { return prompts_; }
   [[nodiscard]] std::uint64_t map_bytes() const noexcept { return map_bytes_; }
-  [[nodiscard]] const std::vector<file_version>& versions() const noexcept { return versions_; }
+  // Those that hold maps and tokens, sorted.
+  [[nodiscard]] std::vector<map_file> files() const {
+    std::vector<map_file> used;
+    for (std::size_t i = 0; i < files_.size(); ++i)
+      if (versions_[i]) used.push_back({files_[i], *versions_[i]});
+    return used;
+  }
 
   // Throws error(unreadable), as open() does, where the file has changed since this was made.
   [[nodiscard]] std::vector<std::int64_t> ids(const prompt_entry& prompt) const {
@@ -320,8 +338,8 @@ class npy_maps {
     for (std::size_t i = 0; i < prompt.items.size(); ++i) {
       const npy_reader file(files_[prompt.items[i]]);
       versions_[prompt.items[i]] = file.file().version();
-      check_map_shape(to_string(file.type()), is_float(file.type()), file.shape(), keys,
-                      static_cast<std::uint32_t>(i / info_.shape.query_heads), file.path());
+      check_stored_map(to_string(file.type()), is_float(file.type()), file.shape(), keys,
+                       static_cast<std::uint32_t>(i / info_.shape.query_heads), file.path());
       map_bytes_ += file.bytes().size();
     }
   }
@@ -329,7 +347,8 @@ class npy_maps {
   std::filesystem::path folder_;
   map_info info_;
   std::vector<std::filesystem::path> files_;  // sorted
-  std::vector<file_version> versions_;        // [files], of those that hold maps and tokens
+  std::vector<std::optional<file_version>>
+      versions_;  // [files], of those that hold maps and tokens
   std::vector<prompt_entry> prompts_;
   std::uint64_t map_bytes_ = 0;
   std::optional<npy_reader> open_;

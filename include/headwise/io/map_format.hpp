@@ -10,10 +10,9 @@
 //   vocab_size      in digits                                   (may be absent: not known)
 //   tokenizer       hash of its vocabulary                      (may be absent: not known)
 //   sink_count      the first positions that count as sinks     (may be absent: 0)
-//   token_classes   {"special": [ids], "punctuation": [ids], ...} as JSON text (may be absent:
-//   none)
+//   token_classes   {"special": [ids], ...} as JSON text        (may be absent: none)
 //
-// Further texts are left alone.
+// Further texts are left alone. Reading and writing: O(text). Pure: any number of threads.
 #pragma once
 
 #include <charconv>

@@ -173,8 +173,10 @@ TEST(map_archive, a_file_that_changed_is_not_the_file_that_was_opened) {
   record(path, {{1, 2, 3}});
   map_archive archive(std::vector{path});
   record(path, {{3, 2, 1}});  // of the same sizes and metadata
-  expect_error(error_code::unreadable, {"a.safetensors"},
-               [&] { static_cast<void>(archive.next()); });
+  // Each time that it is asked for.
+  for (int i = 0; i < 2; ++i)
+    expect_error(error_code::unreadable, {"a.safetensors"},
+                 [&] { static_cast<void>(archive.next()); });
 
   map_archive written(std::vector{path});
   ASSERT_TRUE(written.next());
@@ -183,6 +185,25 @@ TEST(map_archive, a_file_that_changed_is_not_the_file_that_was_opened) {
       path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
   expect_error(error_code::unreadable, {"a.safetensors"},
                [&] { static_cast<void>(written.next()); });
+}
+
+// What is read before it stays good, and the file is taken once it is again what it was.
+TEST(map_archive, a_refused_file_leaves_the_archive_where_it_was) {
+  const temporary_folder folder;
+  const std::vector<std::vector<std::int32_t>> first{{1, 2, 3}, {4}}, second{{5, 6}};
+  record(folder.path() / "a.safetensors", first);
+  record(folder.path() / "b.safetensors", second);
+  map_archive archive(std::vector{folder.path()});
+  expect_prompt(archive, 0, 0, first[0]);
+  expect_prompt(archive, 1, 1, first[1]);
+  std::filesystem::rename(folder.path() / "b.safetensors", folder.path() / "b");
+  record(folder.path() / "b.safetensors", second);
+  for (int i = 0; i < 3; ++i)
+    expect_error(error_code::unreadable, {"b.safetensors", "another file"},
+                 [&] { static_cast<void>(archive.next()); });
+  std::filesystem::rename(folder.path() / "b", folder.path() / "b.safetensors");
+  expect_prompt(archive, 2, 0, second[0]);
+  EXPECT_FALSE(archive.next());
 }
 
 TEST(map_archive, nor_is_one_of_a_folder_of_arrays) {
@@ -285,9 +306,45 @@ TEST(map_archive, a_file_that_changes_between_passes_is_refused) {
 
 TEST(hash_source, names_and_hashes) {
   const temporary_folder folder;
-  const headwise::profile_source source = headwise::hash_source(folder.write("abc.txt", "abc"));
+  const auto path = folder.write("abc.txt", "abc");
+  const headwise::map_file file{path, headwise::mapped_file(path).version()};
+  const headwise::profile_source source = headwise::hash_source(file);
   EXPECT_EQ(source.name, "abc.txt");
   EXPECT_EQ(source.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+// A hash stands for the bytes that were measured, or there is none.
+TEST(hash_source, refuses_a_file_that_is_another_since) {
+  const temporary_folder folder;
+  const auto path = folder.path() / "a.safetensors";
+  record(path, {{1, 2, 3}});
+  map_archive archive(std::vector{folder.path()});
+  while (archive.next()) continue;
+  ASSERT_EQ(archive.files().size(), 1U);
+  EXPECT_EQ(headwise::hash_source(archive.files().front()).name, "a.safetensors");
+  record(path, {{3, 2, 1}});
+  expect_error(error_code::unreadable, {"a.safetensors", "another file"},
+               [&] { static_cast<void>(headwise::hash_source(archive.files().front())); });
+}
+
+// The arrays that maps and tokens were read from, and no other.
+TEST(map_archive, names_the_files_of_a_folder_of_arrays) {
+  const temporary_folder folder;
+  folder.write("metadata.json", map_metadata(1));
+  folder.write("notes.npy", "not an array");
+  const auto array = [](const std::string& type, const std::string& shape, const auto& values) {
+    return npy_bytes(1,
+                     "{'descr': '" + type + "', 'fortran_order': False, 'shape': " + shape + ", }",
+                     bytes_of(values));
+  };
+  folder.write("0.tokens.npy", array("<i4", "(1,)", std::vector<std::int32_t>{5}));
+  for (const char* const name : {"0.0.0.npy", "0.0.1.npy"})
+    folder.write(name, array("<f4", "(1, 1)", std::vector<float>{1}));
+  const map_archive archive(std::vector{folder.path()});
+  std::vector<std::string> names;
+  for (const headwise::map_file& file : archive.files())
+    names.push_back(headwise::hash_source(file).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"0.0.0.npy", "0.0.1.npy", "0.tokens.npy"}));
 }
 
 }  // namespace
