@@ -17,9 +17,9 @@
 #include "plan.hpp"
 #include "profile.hpp"
 #include "record.hpp"
-#include "terminal.hpp"
 #include "usage_error.hpp"
 
+#include "headwise/core/printable.hpp"
 #include "headwise/version.hpp"
 
 namespace headwise_tool {
@@ -274,12 +274,12 @@ int run_tool(int argc, const char* const* argv) noexcept {
   try {
     return parse_and_run(argc, argv);
   } catch (const usage_error& e) {
-    std::cerr << harmless(e.what()) << "\nRun with --help for more information.\n";
+    std::cerr << headwise::printable(e.what()) << "\nRun with --help for more information.\n";
     return bad_usage;
   } catch (const std::bad_alloc&) {
     std::cerr << "headwise: not enough memory\n";
   } catch (const std::exception& e) {
-    std::cerr << "headwise: " << harmless(e.what()) << '\n';
+    std::cerr << "headwise: " << headwise::printable(e.what()) << '\n';
   }
   return bad_data;
 }

@@ -3,8 +3,9 @@
 #include "evaluation_table.hpp"
 
 #include "numbers.hpp"
-#include "terminal.hpp"
 #include "text_table.hpp"
+
+#include "headwise/core/printable.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -21,7 +22,7 @@ void add_plan(text_table& table, const evaluation& result, const std::string& na
 }  // namespace
 
 void print_evaluation(std::ostream& out, const evaluation& result) {
-  out << harmless(result.model) << " on " << harmless(result.text) << ": "
+  out << headwise::printable(result.model) << " on " << headwise::printable(result.text) << ": "
       << with_commas(result.tokens_evaluated) << " tokens in windows of "
       << with_commas(result.window_tokens) << ", " << result.cache << " cache\n\n";
   text_table table({"", "bytes held", "kept", "perplexity", "change", "same token", "tokens/s"});

@@ -18,6 +18,7 @@
 #include "text_table.hpp"
 #include "usage_error.hpp"
 
+#include "headwise/core/printable.hpp"
 #include "headwise/io/replacing_file.hpp"
 
 namespace headwise_tool {
@@ -59,7 +60,7 @@ void print_classes(const headwise::blueprint& plan) {
 void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout,
                      const std::string& type) {
   const headwise::provenance& origin = plan.origin;
-  std::cout << harmless(plan.model.name.empty() ? "model" : plan.model.name) << ": "
+  std::cout << headwise::printable(plan.model.name.empty() ? "model" : plan.model.name) << ": "
             << plan.shape.layers << " layers x " << plan.shape.kv_heads << " KV heads, "
             << plan.shape.query_heads << " query heads, head_dim " << plan.shape.head_dim << '\n';
   if (origin.prompts > 0)

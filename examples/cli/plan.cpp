@@ -10,9 +10,10 @@
 #include "blueprint_file.hpp"
 #include "expected_bytes.hpp"
 #include "numbers.hpp"
-#include "terminal.hpp"
 #include "text_table.hpp"
 #include "usage_error.hpp"
+
+#include "headwise/core/printable.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -86,7 +87,7 @@ void plan_blueprint(const plan_options& options) {
   const auto ratio = [](std::uint64_t kept, std::uint64_t of) {
     return percent(static_cast<double>(kept) / static_cast<double>(of));
   };
-  if (!plan.model.name.empty()) std::cout << harmless(plan.model.name) << ": ";
+  if (!plan.model.name.empty()) std::cout << headwise::printable(plan.model.name) << ": ";
   print_head(shape, options, layout.length);
   text_table table({"layer", "kept bytes", "full bytes", "kept"});
   std::uint64_t kept = 0;

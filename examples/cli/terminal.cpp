@@ -2,7 +2,6 @@
 
 #include "terminal.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 
 #include <unistd.h>
@@ -34,13 +33,6 @@ bool wants_colour() noexcept {
 std::string coloured(std::string_view text, std::string_view ink, std::string_view background) {
   return "\x1b[38;2;" + components(ink) + ";48;2;" + components(background) + "m" +
          std::string(text) + "\x1b[0m";
-}
-
-std::string harmless(std::string_view text) {
-  std::string result(text);
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
-  return result;
 }
 
 }  // namespace headwise_tool

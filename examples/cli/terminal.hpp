@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a terminal can do, and text that is safe to send to it.
+// What a terminal can do, and text in its colours.
 #pragma once
 
 #include <string>
@@ -17,8 +17,5 @@ enum class stream { output, error };
 // Text on a background, both "#rrggbb", in 24-bit colours.
 [[nodiscard]] std::string coloured(std::string_view text, std::string_view ink,
                                    std::string_view background);
-
-// Bytes that a terminal would act upon become '?': names come out of strangers' files.
-[[nodiscard]] std::string harmless(std::string_view text);
 
 }  // namespace headwise_tool

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 
-#include "printable.hpp"
 #include "unicode.hpp"
+
+#include "headwise/core/printable.hpp"
 
 namespace llama_example {
 namespace {
@@ -45,7 +46,7 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) noexcept {
 byte_pair_encoder::byte_pair_encoder(const gguf_file& file, const vocabulary& tokens) {
   const auto rule = word_rule_of(file.text(rule_key));
   if (!rule) {
-    file.refuse(rule_key, printable(file.text(rule_key)), "one of " + known_word_rules());
+    file.refuse(rule_key, headwise::in_quotes(file.text(rule_key)), "one of " + known_word_rules());
   }
   rule_ = *rule;
   for (unsigned byte = 0; byte < 256; ++byte) {
@@ -65,7 +66,8 @@ void byte_pair_encoder::read_merges(const gguf_file& file, const vocabulary& tok
     const std::string_view right = line.substr(std::min(blank + 1, line.size()));
     const std::int32_t joined = id_of(std::string(left) + std::string(right));
     if (id_of(left) == no_token || id_of(right) == no_token || joined == no_token) {
-      file.refuse(merges_key, printable(line), "two tokens whose joined text is a token as well");
+      file.refuse(merges_key, headwise::in_quotes(line),
+                  "two tokens whose joined text is a token as well");
     }
     merges_.emplace(pair_key(id_of(left), id_of(right)), merge_proposal{rank++, joined});
   }

@@ -8,9 +8,8 @@
 #include <limits>
 #include <utility>
 
-#include "printable.hpp"
-
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace llama_example {
 
@@ -186,8 +185,8 @@ void gguf_file::read_metadata(cursor& in, std::uint64_t entries) {
     const std::size_t begin = in.position();
     const std::string_view key = in.string("a metadata key");
     if (!metadata_.emplace(key, in.value()).second) {
-      raise(error_code::duplicate, in.place(begin), "key " + printable(key) + " a second time",
-            "each key once");
+      raise(error_code::duplicate, in.place(begin),
+            "key " + headwise::in_quotes(key) + " a second time", "each key once");
     }
   }
 }
@@ -213,7 +212,7 @@ std::optional<std::uint64_t> encoded_bytes(const tensor_shape& shape, const bloc
 std::uint64_t gguf_file::read_tensor(cursor& in) {
   const std::size_t begin = in.position();
   const std::string_view name = in.string("a tensor name");
-  const std::string label = "tensor " + printable(name);
+  const std::string label = "tensor " + headwise::in_quotes(name);
   const auto rank = in.read<std::uint32_t>("a tensor's rank");
   if (rank == 0 || rank > most_dimensions) {
     raise(error_code::malformed, in.place(begin), label + " of rank " + std::to_string(rank),
@@ -264,14 +263,14 @@ void gguf_file::read_tensors(cursor& in, std::uint64_t entries) {
     const std::uint64_t size = tensor.bytes.size();
     if (offsets[i] % alignment != 0 || data > end || offsets[i] > end - data ||
         size > end - data - offsets[i]) {
-      raise(error_code::truncated, path() + ", tensor " + printable(tensor.name),
+      raise(error_code::truncated, path() + ", tensor " + headwise::in_quotes(tensor.name),
             std::to_string(size) + " bytes at offset " + std::to_string(offsets[i]),
             "an offset in steps of " + std::to_string(alignment) + " that ends within the " +
                 std::to_string(end > data ? end - data : 0) + " bytes of tensor data");
     }
     total += size;
     if (total > end - data) {
-      raise(error_code::malformed, path() + ", tensor " + printable(tensor.name),
+      raise(error_code::malformed, path() + ", tensor " + headwise::in_quotes(tensor.name),
             "tensors that overlap", "at most " + std::to_string(end - data) + " bytes in all");
     }
     tensor.bytes = map_.bytes().subspan(static_cast<std::size_t>(data + offsets[i]),
@@ -291,7 +290,7 @@ const metadata_value* gguf_file::find(std::string_view key) const noexcept {
 
 void gguf_file::refuse(std::string_view key, std::string got, std::string expected) const {
   const auto code = has(key) ? error_code::malformed : error_code::missing;
-  raise(code, path() + ", key " + printable(key), std::move(got), std::move(expected));
+  raise(code, path() + ", key " + headwise::in_quotes(key), std::move(got), std::move(expected));
 }
 
 std::uint64_t gguf_file::count(std::string_view key, std::uint64_t most,

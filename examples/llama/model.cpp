@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "gguf.hpp"
-#include "printable.hpp"
 
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace llama_example {
 namespace {
@@ -24,7 +24,7 @@ class architecture {
   explicit architecture(const gguf_file& file)
       : file_(file), name_(file.text("general.architecture")) {
     if (name_ != "llama" && name_ != "qwen2") {
-      file.refuse("general.architecture", printable(name_), "llama or qwen2");
+      file.refuse("general.architecture", headwise::in_quotes(name_), "llama or qwen2");
     }
   }
 
@@ -49,7 +49,7 @@ class architecture {
   void refuse_unknown_features() const {
     const std::string scaling(file_.text(name_ + ".rope.scaling.type", "none"));
     if (scaling != "none" && scaling != "linear") {
-      refuse(".rope.scaling.type", printable(scaling), "none or linear");
+      refuse(".rope.scaling.type", headwise::in_quotes(scaling), "none or linear");
     }
     if (file_.count(name_ + ".expert_count", most_of_anything, 0) != 0) {
       refuse(".expert_count", "a mixture of experts", "a dense model");
@@ -161,7 +161,7 @@ class tensor_source {
  private:
   [[noreturn]] void refuse(error_code code, std::string_view name, std::string got,
                            std::string expected) const {
-    headwise::raise(code, file_.path() + ", tensor " + printable(name), std::move(got),
+    headwise::raise(code, file_.path() + ", tensor " + headwise::in_quotes(name), std::move(got),
                     std::move(expected));
   }
 

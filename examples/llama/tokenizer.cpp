@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "printable.hpp"
-
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace llama_example {
 namespace {
@@ -18,7 +17,7 @@ encoder make_encoder(const gguf_file& file, const vocabulary& tokens) {
   const std::string_view model = file.text(key);
   if (model == "gpt2") return byte_pair_encoder(file, tokens);
   if (model == "llama") return sentence_piece_encoder(file, tokens);
-  file.refuse(key, printable(model), "gpt2 or llama");
+  file.refuse(key, headwise::in_quotes(model), "gpt2 or llama");
 }
 
 std::string piece_of(const encoder& how, const std::string& text, token_kind kind) {

@@ -4,8 +4,6 @@
 
 #include <limits>
 
-#include "printable.hpp"
-
 namespace llama_example {
 namespace {
 

@@ -108,8 +108,7 @@ TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {
             "  a     12345678\n");
 }
 
-TEST(Terminal, NamesFromFilesCannotDriveIt) {
-  EXPECT_EQ(harmless("a\x1b[2Jb\x7f"), "a?[2Jb?");
+TEST(Terminal, TextHasAnInkAndABackground) {
   EXPECT_EQ(coloured("x", "#ffffff", "#000102"), "\x1b[38;2;255;255;255;48;2;0;1;2mx\x1b[0m");
 }
 

@@ -165,7 +165,7 @@ TEST_F(gguf, what_must_be_unique_is) {
 TEST_F(gguf, names_are_fit_to_print) {
   gguf_builder file;
   file.number("a\n\x1b[31m", 1).number("a\n\x1b[31m", 1);
-  expect_refused(error_code::duplicate, {"a\\x0a\\x1b[31m"}, file.bytes());
+  expect_refused(error_code::duplicate, {"'a??[31m'"}, file.bytes());
 }
 
 TEST_F(gguf, alignment_is_a_power_of_two) {

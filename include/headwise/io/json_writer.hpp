@@ -10,30 +10,11 @@
 #include <string_view>
 
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
 namespace detail {
-
-// The length of the UTF-8 sequence at the start of `text`, which is not empty; 0: none is there.
-[[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xc2 ? 0
-                             : first < 0xe0 ? 2
-                             : first < 0xf0 ? 3
-                             : first < 0xf5 ? 4
-                                            : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0U) != 0x80U) return 0;
-  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
-  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f))
-    return 0;
-  return length;
-}
 
 // Throws error(invalid_argument) naming place where text is no UTF-8.
 inline void append_json_text(std::string& out, std::string_view text, const std::string& place) {

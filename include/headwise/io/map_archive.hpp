@@ -144,7 +144,7 @@ class map_archive {
         if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(value)>>)
           return std::to_string(value);
         else
-          return detail::in_quotes(value);
+          return in_quotes(value);
       };
       raise(error_code::shape_mismatch, place + ": metadata " + what, text(got),
             text(expected) + " as in " + units_.front().path.string());

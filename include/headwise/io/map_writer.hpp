@@ -69,8 +69,7 @@ class map_writer {
         written_[prompt].begin() + static_cast<std::ptrdiff_t>(map * keys_[prompt] + first_query);
     const auto end = begin + static_cast<std::ptrdiff_t>(count);
     if (const auto twice = std::find(begin, end, true); twice != end)
-      raise(error_code::duplicate,
-            writer_.path() + ": tensor " + detail::in_quotes(name(prompt, layer)),
+      raise(error_code::duplicate, writer_.path() + ": tensor " + in_quotes(name(prompt, layer)),
             "row " + std::to_string(first_query + (twice - begin)) + " of query head " +
                 std::to_string(query_head) + " again",
             "each row once");

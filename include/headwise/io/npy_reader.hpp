@@ -222,7 +222,7 @@ class npy_reader {
       return text.size() == 3 && text.substr(1) == k.name;
     });
     if (found == all.end() || std::string_view("<>=").find(text.front()) == std::string_view::npos)
-      raise(error_code::unsupported, path() + ": descr", detail::in_quotes(descr),
+      raise(error_code::unsupported, path() + ": descr", in_quotes(descr),
             "f2, f4, f8, i4 or i8 with '<', '>' or '=' in front");
     type_ = found->type;
     big_endian_ = text.front() == '>';

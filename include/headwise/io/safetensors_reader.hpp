@@ -71,7 +71,7 @@ class safetensors_reader {
     const auto header = file_.bytes().subspan(length_bytes, header_bytes);
     const std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
     if (text.front() != '{')
-      raise(error_code::malformed, file_.path() + ": byte 8", detail::in_quotes(text.substr(0, 1)),
+      raise(error_code::malformed, file_.path() + ": byte 8", in_quotes(text.substr(0, 1)),
             "a header that begins with '{'");
     const detail::json_value json = detail::parse_json(text, file_.path());
     data_ = file_.bytes().subspan(length_bytes + header_bytes);
@@ -101,7 +101,7 @@ class safetensors_reader {
   }
   // "file: tensor 'name'"
   [[nodiscard]] std::string place(std::string_view name) const {
-    return path() + ": tensor " + detail::in_quotes(name);
+    return path() + ": tensor " + in_quotes(name);
   }
 
  private:
@@ -138,7 +138,7 @@ class safetensors_reader {
     const auto type = element_type_named(dtype);
     if (!type)
       raise(
-          error_code::unsupported, json.at("dtype").place(), detail::in_quotes(dtype),
+          error_code::unsupported, json.at("dtype").place(), in_quotes(dtype),
           "a dtype of safetensors: BOOL, U8, I8, F8_E4M3, F8_E5M2, I16, U16, F16, BF16, I32, U32, "
           "F32, I64, U64 or F64");
     result.type = *type;
@@ -183,7 +183,7 @@ class safetensors_reader {
       if (offset(*t) < end)
         raise(error_code::malformed, place(t->name),
               "data from byte " + std::to_string(offset(*t)) + ", inside of tensor " +
-                  detail::in_quotes(before->name),
+                  in_quotes(before->name),
               "data from byte " + std::to_string(end));
       require_end(end, offset(*t));
       end += t->bytes.size();

@@ -132,7 +132,7 @@ class safetensors_writer {
     constexpr std::uint64_t most = std::uint64_t{1} << 62;
     const auto bytes = detail::tensor_bytes(element_bytes(tensor.type), tensor.shape);
     if (!bytes || *bytes > most - before)
-      raise(error_code::invalid_argument, place + ": tensor " + detail::in_quotes(tensor.name),
+      raise(error_code::invalid_argument, place + ": tensor " + in_quotes(tensor.name),
             detail::describe(to_string(tensor.type), tensor.shape) + " behind " +
                 std::to_string(before) + " bytes",
             "at most 2^62 bytes in all");
@@ -155,7 +155,7 @@ class safetensors_writer {
   }
 
   [[nodiscard]] std::string place(std::string_view name) const {
-    return path() + ": tensor " + detail::in_quotes(name);
+    return path() + ": tensor " + in_quotes(name);
   }
 
   replacing_file file_;

@@ -20,6 +20,7 @@
 #include <nlohmann/json.hpp>
 
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
@@ -45,19 +46,6 @@ struct json_member {
   std::string name;
   json_value value;
 };
-
-// For a message: cut where it is long, with the bytes that a terminal would act upon masked.
-[[nodiscard]] inline std::string printable(std::string_view text) {
-  constexpr std::size_t longest = 160;
-  std::string result(text.substr(0, longest));
-  std::replace_if(
-      result.begin(), result.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, '?');
-  return text.size() > longest ? result + "..." : result;
-}
-
-[[nodiscard]] inline std::string in_quotes(std::string_view text) {
-  return "'" + printable(text) + "'";
-}
 
 [[nodiscard]] inline std::string json_text(const json_value& value) {
   struct {
@@ -129,8 +117,8 @@ class json_builder {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: reason"
     if (const auto at = reason.find(": "); at != std::string_view::npos)
       reason.remove_prefix(at + 2);
-    raise(error_code::malformed, place_ + ": byte " + std::to_string(offset), printable(reason),
-          "JSON");
+    raise(error_code::malformed, place_ + ": byte " + std::to_string(offset),
+          printable(reason, 160), "JSON");
   }
 
  private:
