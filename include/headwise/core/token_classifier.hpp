@@ -23,12 +23,16 @@ class token_classifier {
       : sink_count_(sink_count), by_id_(std::move(by_id)) {}
 
   // ids: [n], a vector, array or span of any integers, so that none wraps before it is checked: the
-  // tokens at positions first .. first + n. Throws error(out_of_range) naming place, the index and
-  // the value of an id outside the vocabulary.
+  // tokens at positions first .. first + n - 1. Throws error(out_of_range) naming place where
+  // first + n is more than max_length, and the index and value of an id outside the vocabulary.
   template <class Ids>
   requires std::integral<typename Ids::value_type>
   [[nodiscard]] std::vector<token> tokens(const Ids& ids, position first = 0,
                                           const std::string& place = "token ids") const {
+    if (first > max_length || ids.size() > max_length - first)
+      raise(error_code::out_of_range, place,
+            std::to_string(ids.size()) + " ids from position " + std::to_string(first),
+            "a sequence of at most " + std::to_string(max_length) + " tokens");
     std::vector<token> result;
     result.reserve(ids.size());
     for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -47,6 +47,23 @@ TEST(token_classifier, without_a_vocabulary_every_id_is_known) {
   EXPECT_EQ(tokens[1].id, std::numeric_limits<std::int32_t>::max());
 }
 
+// Positions end where a sequence does: none wraps to 0, where it would be a sink.
+TEST(token_classifier, gives_no_position_beyond_a_sequence) {
+  using headwise::max_length;
+  const token_classifier classifier(4);
+  const std::vector<std::int32_t> ids{1, 2, 3};
+  const auto last = classifier.tokens(ids, max_length - 3);
+  EXPECT_EQ(last.back().pos, max_length - 1);
+  EXPECT_EQ(last.back().classes, token_classes::none);
+  for (const headwise::position first : {max_length - 2, max_length, max_length + 1}) try {
+      static_cast<void>(classifier.tokens(ids, first));
+      FAIL() << first;
+    } catch (const headwise::error& e) {
+      EXPECT_EQ(e.code(), headwise::error_code::out_of_range);
+      EXPECT_EQ(e.got(), "3 ids from position " + std::to_string(first));
+    }
+}
+
 TEST(fault_cases, J08_token_ids_outside_of_the_vocabulary) {
   const token_classifier classifier(0, std::vector<token_classes>(100, token_classes::none));
   const std::int64_t wrong[] = {-1, 100, std::int64_t{1} << 31, (std::int64_t{1} << 32) + 5,
