@@ -51,6 +51,9 @@ class profiler {
   profiler(const model_shape& shape, token_rules rules, measure_options options = {})
       : shape_(shape), rules_(std::move(rules)), options_(std::move(options)), ledger_(shape) {
     validate(shape);
+    // Before any map is read: at the stated length, or at one that leaves no window out.
+    for (const candidate& c : candidates_at(options_.length == 0 ? max_length : options_.length))
+      static_cast<void>(made(c));
   }
 
   // Throws error naming place, prompt, layer, head and row.
@@ -74,15 +77,21 @@ class profiler {
     if (other.length_ == 0) return;
     other.ledger_.require_complete();
     if (length_ == 0) {
-      *this = other;
-      return;
+      // What was measured, not the prompt in hand: prompts that are added here number from 0.
+      length_ = other.length_;
+      candidates_ = other.candidates_;
+      policies_ = other.policies_;
+      learners_ = other.learners_;
+      mass_ = other.mass_;
+      sums_ = other.sums_;
+    } else {
+      ledger_.require_complete();
+      if (other.length_ != length_)  // where the options leave it to the first prompt
+        raise(error_code::shape_mismatch, "profiler.merge",
+              "stated length " + std::to_string(other.length_),
+              "stated length " + std::to_string(length_));
+      sums_.merge(other.sums_);
     }
-    ledger_.require_complete();
-    if (other.length_ != length_)  // where the options leave it to the first prompt
-      raise(error_code::shape_mismatch, "profiler.merge",
-            "stated length " + std::to_string(other.length_),
-            "stated length " + std::to_string(length_));
-    sums_.merge(other.sums_);
     ledger_.add_maps(other.ledger_.maps());
   }
 
@@ -165,13 +174,21 @@ class profiler {
     return chosen;
   }
 
+  // Throws error where the policy, or what becomes of it with ids of its own, is not of Policies.
+  [[nodiscard]] static policy made(const candidate& c) {
+    const std::string place = "candidate '" + c.name + "'";
+    if (c.learns_ids)
+      static_cast<void>(
+          make_policy<Policies>(detail::with_ids(c.policy, {0}), place + " with ids of its own"));
+    return make_policy<Policies>(c.policy, place);
+  }
+
   void choose_candidates(token_count first_prompt) {
     const token_count length = options_.length == 0 ? first_prompt : options_.length;
     candidates_ = candidates_at(length);
     std::vector<token_count> lifetimes;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      policies_.push_back(
-          make_policy<Policies>(candidates_[c].policy, "candidate '" + candidates_[c].name + "'"));
+      policies_.push_back(made(candidates_[c]));
       for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
       if (candidates_[c].learns_ids) learners_.push_back(c);
     }

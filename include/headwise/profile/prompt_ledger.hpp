@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prompt_ledger: are the maps of each prompt all there, once, and of one size? A layer whose maps
-// were never recorded must not pass for a layer that was looked at. O(layers * query_heads) memory.
+// were never recorded must not pass for a layer that was looked at.
+//
+// A map: O(1), the first of a prompt O(layers * query_heads), as is the memory. One thread at a
+// time.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +24,7 @@ class prompt_ledger {
   // Is `map` the first of a prompt? Throws error(missing) where the one before is not complete, and
   // error(malformed) where the map belongs to a prompt that was already left.
   [[nodiscard]] bool opens_prompt(const attention_map_view& map) const {
-    if (maps_ == 0) return true;
+    if (entered_ == 0) return true;
     if (map.prompt < prompt_)
       raise(error_code::malformed, detail::map_place(map),
             "a map of prompt " + std::to_string(map.prompt) + " after one of prompt " +
@@ -34,7 +37,7 @@ class prompt_ledger {
 
   // Throws error(duplicate or shape_mismatch) naming the map.
   void enter(const attention_map_view& map) {
-    if (maps_ == 0 || map.prompt != prompt_) {
+    if (entered_ == 0 || map.prompt != prompt_) {
       prompt_ = map.prompt;
       queries_ = map.weights.count;
       first_query_ = map.first_query;
@@ -50,12 +53,13 @@ class prompt_ledger {
     if (seen_[at])
       raise(error_code::duplicate, detail::map_place(map), "a second map", "one map for each head");
     seen_[at] = true;
-    ++maps_;
+    ++entered_;
   }
 
   // Throws error(missing) naming the prompt and the first layer or head without a map.
   void require_complete() const {
-    if (maps_ == 0) raise(error_code::missing, "maps", "none", "at least one prompt");
+    if (maps() == 0) raise(error_code::missing, "maps", "none", "at least one prompt");
+    if (entered_ == 0) return;
     for (std::uint32_t layer = 0; layer < shape_.layers; ++layer) {
       const auto begin = seen_.begin() + std::ptrdiff_t{layer} * shape_.query_heads;
       const auto end = begin + shape_.query_heads;
@@ -71,13 +75,14 @@ class prompt_ledger {
     }
   }
 
-  [[nodiscard]] std::uint64_t maps() const noexcept { return maps_; }
-  // Maps that were entered elsewhere, of whole prompts.
-  void add_maps(std::uint64_t maps) noexcept { maps_ += maps; }
+  [[nodiscard]] std::uint64_t maps() const noexcept { return entered_ + added_; }
+  // Maps that were entered elsewhere, of whole prompts. They leave the prompt in hand as it is.
+  void add_maps(std::uint64_t maps) noexcept { added_ += maps; }
 
  private:
   model_shape shape_;
-  std::uint64_t maps_ = 0;
+  std::uint64_t entered_ = 0;  // maps, here
+  std::uint64_t added_ = 0;    // elsewhere
   std::uint64_t prompt_ = 0;
   std::size_t queries_ = 0;
   position first_query_ = 0;

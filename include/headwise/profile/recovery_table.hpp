@@ -7,7 +7,9 @@
 // Recovery is the mean over the calibration queries of the mass on visible keys. The table keeps
 // the mass lost: nothing lost is a recovery of exactly 1, and no recovery is above 1.
 //
-// Memory O(layers * query_heads * candidates), whatever the number of prompts. Not thread-safe.
+// add_prompt, add_map O(candidates), merge O(size), every question O(1). Memory
+// O(layers * query_heads * candidates), whatever the number of prompts. Heads and candidates that
+// the table does not have are a broken contract (checked at level 1). One thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -80,6 +82,7 @@ class recovery_table {
   // Summed over queries.
   [[nodiscard]] double lost_mass(std::uint32_t layer, std::uint32_t query_head,
                                  std::size_t candidate) const noexcept {
+    HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
     return lost_[index(layer, query_head) * candidates_ + candidate];
   }
   // regained: lost mass that the candidate does not lose after all, since ids were added to it.
@@ -92,12 +95,12 @@ class recovery_table {
   // Mean over prompts of the rows held at the stated length.
   [[nodiscard]] double resident_rows(std::size_t candidate,
                                      std::uint64_t added = 0) const noexcept {
-    return static_cast<double>(resident_[candidate].rows + added) / static_cast<double>(prompts_);
+    return static_cast<double>(resident(candidate).rows + added) / static_cast<double>(prompts_);
   }
   // Share of the tokens behind the sinks that never leave; 1 where no token is behind them.
   [[nodiscard]] double forever_fraction(std::size_t candidate,
                                         std::uint64_t added = 0) const noexcept {
-    const resident_count& counts = resident_[candidate];
+    const resident_count& counts = resident(candidate);
     return counts.behind == 0
                ? 1.0
                : static_cast<double>(counts.forever + added) / static_cast<double>(counts.behind);
@@ -105,7 +108,14 @@ class recovery_table {
 
  private:
   [[nodiscard]] std::size_t index(std::uint32_t layer, std::uint32_t query_head) const noexcept {
-    return std::size_t{layer} * query_heads_ + query_head;
+    const std::size_t at = std::size_t{layer} * query_heads_ + query_head;
+    HEADWISE_EXPECTS(query_head < query_heads_ && at < queries_.size(),
+                     "there is no such query head in the table");
+    return at;
+  }
+  [[nodiscard]] const resident_count& resident(std::size_t candidate) const noexcept {
+    HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
+    return resident_[candidate];
   }
   static void add(resident_count& sum, const resident_count& more) noexcept {
     sum.rows += more.rows;

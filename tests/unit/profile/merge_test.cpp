@@ -94,6 +94,26 @@ TEST(merge, of_an_empty_profiler_changes_nothing) {
   EXPECT_EQ(both.maps(), 0U);
 }
 
+// Whoever merges first and measures afterwards numbers prompts as anybody does, from 0.
+TEST(merge, into_an_empty_profiler_leaves_it_open_for_any_prompt) {
+  const parts p(6);
+  profiler<> work = p.measured(0, 0);
+  work.merge(p.measured(4, 6));
+  EXPECT_NO_THROW((void)work.plan({}));  // what was merged is whole
+  for (const recorded_map& map : p.maps)
+    if (map.prompt < 4) work.add(map.view());
+  EXPECT_EQ(work.maps(), p.maps.size());
+  profiler<> other_way = p.measured(4, 6);
+  other_way.merge(p.measured(0, 4));
+  EXPECT_EQ(work.plan({}), other_way.plan({}));
+  // A prompt in hand is still asked for whole.
+  profiler<> amid = p.measured(0, 0);
+  amid.merge(p.measured(4, 6));
+  amid.add(p.maps.front().view());
+  EXPECT_THROW((void)amid.plan({}), error);
+  EXPECT_THROW(amid.merge(p.measured(5, 6)), error);
+}
+
 TEST(merge, counts_the_maps_of_both) {
   const parts p(2);
   profiler<> work = p.measured(0, 2);
@@ -140,6 +160,15 @@ TEST(recovery_table, has_an_empty_value) {
     EXPECT_EQ(t.forever_fraction(0), 0.25);
     EXPECT_EQ(t.prompts(), 1U);
   }
+}
+
+TEST(recovery_table, knows_its_heads_and_candidates) {
+  const recovery_table table({2, 3, 1, 8}, 2);
+  EXPECT_EQ(table.queries(1, 2), 0U);
+  EXPECT_DEATH((void)table.queries(2, 0), "no such query head");
+  EXPECT_DEATH((void)table.queries(0, 3), "no such query head");  // not that of the next layer
+  EXPECT_DEATH((void)table.lost_mass(0, 0, 2), "no such candidate");
+  EXPECT_DEATH((void)table.forever_fraction(2), "no such candidate");
 }
 
 // The maps and prompts that were read leave nothing behind that grows with their number.
