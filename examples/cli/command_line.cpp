@@ -86,7 +86,7 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
   add_choice<group_aggregation>(command, "--aggregation", options.classify.aggregation,
                                 {{"worst", group_aggregation::worst},
                                  {"mean", group_aggregation::mean},
-                                 {"max", group_aggregation::best}},
+                                 {"max", group_aggregation::max}},
                                 "Which counts of the query heads of a group; default: worst");
   add_choice<plan_granularity>(
       command, "--granularity", options.classify.granularity,

@@ -39,6 +39,9 @@ TEST(golden_blueprint, schema_agrees_with_the_reader) {
   add("valid", kept);
   add("valid",
       text_of(headwise::uniform_blueprint({1, 1, 1, 1}, headwise::make_spec(headwise::global{}))));
+  add("valid", text_of(headwise::uniform_blueprint(
+                   {1, 1, 1, 1}, headwise::make_spec(headwise::special_tokens(
+                                     headwise::token_classes::sink)))));  // not measured
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"\"version\": 1", "\"version\": 2"},
            {"\"layers\": 2", "\"layers\": 0"},

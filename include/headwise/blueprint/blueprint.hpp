@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The blueprint: one policy for every head of a model, the token rules that the policies speak of,
-// the model that it was made for, where it came from and what was measured. Plain data; the file
-// form is io/blueprint_json.hpp.
+// the model that it was made for, where it came from and what was measured (FastGen's profile,
+// arXiv:2310.01801). Plain data; the file form is io/blueprint_json.hpp.
+//
+// head(), index() and require_match() O(1), uniform_blueprint() O(heads), make_classifier()
+// O(vocab_size + ids). Const means const: any number of threads may read one.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "headwise/core/token_classifier.hpp"
@@ -41,7 +46,7 @@ struct token_rules {
 };
 
 // How the query heads of a group become one number for their KV head.
-enum class group_aggregation { worst, mean, best };
+enum class group_aggregation { worst, mean, max };
 // How a candidate is judged against the target T, both as means over queries: mass, kept mass >= T;
 // distance, the paper's |A - A_renormalised|_1 <= 1 - T. The L1 distance of a row to its
 // renormalised rest is 2 (1 - kept mass), so distance asks for kept mass >= (1 + T) / 2.
@@ -55,7 +60,7 @@ enum class plan_granularity { head, layer };
       return "worst";
     case group_aggregation::mean:
       return "mean";
-    case group_aggregation::best:
+    case group_aggregation::max:
       return "max";
   }
   return "unknown";
@@ -98,7 +103,8 @@ struct head_plan {
   policy_spec policy = make_spec(global{});
   double recovery = 1.0;           // of the group, as aggregated
   double resident_fraction = 1.0;  // expected resident rows / length, at provenance.length
-  double forever_fraction = 1.0;   // share of the tokens behind the sinks that never leave
+  // Share of the tokens behind the sinks that never leave; nullopt: not measured.
+  std::optional<double> forever_fraction = std::nullopt;
   std::vector<candidate_recovery> candidates;  // in the profiler's order: "why this class?"
   friend bool operator==(const head_plan&, const head_plan&) = default;
 };
@@ -110,25 +116,55 @@ struct blueprint {
   provenance origin;
   std::vector<head_plan> heads;  // [layers * kv_heads], layer-major
 
-  [[nodiscard]] const head_plan& head(head_id id) const noexcept { return heads[index(id)]; }
-  [[nodiscard]] head_plan& head(head_id id) noexcept { return heads[index(id)]; }
+  // id: a head of `shape` that has its plan (checked at level 1).
+  [[nodiscard]] const head_plan& head(head_id id) const noexcept {
+    const std::size_t at = index(id);
+    HEADWISE_EXPECTS(at < heads.size(), "a head of the blueprint has no plan");
+    return heads[at];
+  }
+  [[nodiscard]] head_plan& head(head_id id) noexcept {
+    return const_cast<head_plan&>(std::as_const(*this).head(id));
+  }
+  // id: a head of `shape` (checked at level 1).
   [[nodiscard]] std::size_t index(head_id id) const noexcept {
+    HEADWISE_EXPECTS(id.layer < shape.layers && id.kv_head < shape.kv_heads,
+                     "there is no such head in the model");
     return std::size_t{id.layer} * shape.kv_heads + id.kv_head;
   }
   friend bool operator==(const blueprint&, const blueprint&) = default;
 };
 
-// Every head with one policy: the all-global baseline and other uniform plans.
+namespace detail {
+
+// "special_tokens(classes 1, 2 ids)+local_window(window 64)"
+[[nodiscard]] inline std::string policy_text(const policy_spec& spec) {
+  std::string members, parts;
+  const auto add = [&](const std::string& member) {
+    members += (members.empty() ? "(" : ", ") + member;
+  };
+  for (const auto& [name, value] : spec.params) add(name + " " + std::to_string(value));
+  if (!spec.ids.empty()) add(std::to_string(spec.ids.size()) + " ids");
+  for (const policy_spec& part : spec.parts)
+    parts += (parts.empty() ? "" : "+") + policy_text(part);
+  return parts.empty() ? spec.kind + members + (members.empty() ? "" : ")") : parts;
+}
+
+}  // namespace detail
+
+// Every head with one policy: the all-global baseline and other uniform plans. name: of the policy;
+// empty: made of its kind and numbers. Nothing is measured of it: unless it is global, recovery and
+// resident_fraction are 0, and forever_fraction is not known.
 [[nodiscard]] inline blueprint uniform_blueprint(const model_shape& shape,
-                                                 const policy_spec& policy,
-                                                 std::string name = "global",
+                                                 const policy_spec& policy, std::string name = {},
                                                  token_rules tokens = {}) {
   validate(shape);
   head_plan plan;
-  plan.name = std::move(name);
+  plan.name = name.empty() ? detail::policy_text(policy) : std::move(name);
   plan.policy = policy;
-  if (policy != make_spec(global{}))
-    plan.recovery = plan.resident_fraction = plan.forever_fraction = 0.0;  // not measured
+  if (policy == make_spec(global{}))
+    plan.forever_fraction = 1.0;
+  else
+    plan.recovery = plan.resident_fraction = 0.0;
   return {shape, {}, std::move(tokens), {}, std::vector<head_plan>(shape.heads(), plan)};
 }
 

@@ -9,6 +9,8 @@
 // the share of them that never leaves; w: the policy's shortest lifetime, in which every other
 // token is held. Exact where f is 0 or 1 and one finite lifetime is all there is (windows, sinks +
 // windows, global); an expectation where f is a share of tokens measured in the profile's prompts.
+// A policy without a finite lifetime, or without any other, needs no f. Where a policy with both
+// has none (nobody measured it), there is no answer: error(missing).
 #pragma once
 
 #include <algorithm>
@@ -32,6 +34,15 @@ struct row_terms {
   }
 };
 
+[[nodiscard]] inline double share_that_stays(const head_plan& plan, const lifetime_set& lifetimes) {
+  if (*lifetimes.begin() == forever) return 1.0;
+  if (!lifetimes.contains(forever)) return 0.0;
+  if (!plan.forever_fraction)
+    raise(error_code::missing, "forever_fraction of policy '" + plan.name + "'", "none",
+          "the share of the tokens behind the sinks that it keeps, measured or set by hand");
+  return *plan.forever_fraction;
+}
+
 template <class Policies>
 [[nodiscard]] row_terms make_row_terms(const head_plan& plan, const token_rules& rules) {
   const auto policy = make_policy<Policies>(plan.policy, "policy '" + plan.name + "'");
@@ -40,13 +51,13 @@ template <class Policies>
   // An id of a sink is no sink's business: the class is what says that a policy keeps it.
   const token sink{0, no_token_id, token_classes::sink};
   if (lifetime_of(policy, sink) == forever) terms.sinks = rules.sink_count;
-  if (terms.window != forever) terms.stays = plan.forever_fraction;
+  terms.stays = share_that_stays(plan, lifetimes_of(policy));
   return terms;
 }
 
 }  // namespace detail
 
-// At the end of a sequence of `length` tokens. Throws as make_policy does.
+// At the end of a sequence of `length` tokens. Throws as make_policy does, and error(missing).
 template <class Policies = builtin_policies>
 [[nodiscard]] double expected_rows(const head_plan& plan, const token_rules& rules,
                                    token_count length) {

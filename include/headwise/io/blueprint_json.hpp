@@ -13,6 +13,8 @@
 //    "policies": [{name, kind, and what the kind has: window; classes, ids; parts}],
 //    "heads": [layers][kv_heads] of {policy, recovery, resident_fraction, forever_fraction,
 //             candidates: [{name, recovery, resident_fraction}]}}
+//
+// A head's forever_fraction may be absent: it was not measured.
 #pragma once
 
 #include "headwise/io/blueprint_reader.hpp"

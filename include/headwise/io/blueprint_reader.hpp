@@ -75,7 +75,7 @@ template <class Enum, std::size_t N>
   origin.recovery_target = json.at("recovery_target").real(0, 1);
   origin.aggregation = read_choice(
       json.at("aggregation"),
-      std::array{group_aggregation::worst, group_aggregation::mean, group_aggregation::best});
+      std::array{group_aggregation::worst, group_aggregation::mean, group_aggregation::max});
   origin.criterion = read_choice(
       json.at("criterion"), std::array{recovery_criterion::mass, recovery_criterion::distance});
   origin.granularity = read_choice(json.at("granularity"),
@@ -170,7 +170,8 @@ template <class Policies>
   head.policy = found->second;
   head.recovery = json.at("recovery").real(0, 1);
   head.resident_fraction = json.at("resident_fraction").real(0, 1);
-  head.forever_fraction = json.at("forever_fraction").real(0, 1);
+  if (json.contains("forever_fraction"))
+    head.forever_fraction = json.at("forever_fraction").real(0, 1);
   const json_cursor candidates = json.at("candidates");
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     const json_cursor candidate = candidates[i];

@@ -209,8 +209,10 @@ class blueprint_printer {
     fraction(head.recovery, pointer + "/recovery");
     out_ += ", \"resident_fraction\": ";
     fraction(head.resident_fraction, pointer + "/resident_fraction");
-    out_ += ", \"forever_fraction\": ";
-    fraction(head.forever_fraction, pointer + "/forever_fraction");
+    if (head.forever_fraction) {
+      out_ += ", \"forever_fraction\": ";
+      fraction(*head.forever_fraction, pointer + "/forever_fraction");
+    }
     out_ += ", \"candidates\": [";
     for (std::size_t i = 0; i < head.candidates.size(); ++i) {
       const candidate_recovery& candidate = head.candidates[i];

@@ -203,6 +203,7 @@ class json_cursor {
     for (const json_member& member : get<json_value::object>("an object"))
       fn(member.name, child(member.value, member.name));
   }
+  [[nodiscard]] bool contains(std::string_view name) const { return find(name) != nullptr; }
   [[nodiscard]] json_cursor at(std::string_view name) const {
     const json_value* const found = find(name);
     if (found == nullptr)

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans that no profile made, to measure a profiled one against: the plain window of the same size,
-// the same classes on the wrong heads, random classes, and a rule of thumb. uniform_blueprint()
-// (blueprint.hpp) is the further one: one policy everywhere.
+// Plans that no profile made, to measure a profiled one against, as in FastGen's ablation
+// (arXiv:2310.01801): the plain window of the same size, the same classes on the wrong heads,
+// random classes, and a rule of thumb. uniform_blueprint() (blueprint.hpp) is the further one: one
+// policy everywhere.
 //
 // Their recoveries were not measured: head_plan::recovery is 0 and there are no candidates.
+//
+// A plan: O(heads). A window for rows: O(log length), of a blueprint O(heads * length). Pure, and
+// the same seed gives the same plan on every platform: any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <span>
@@ -68,9 +73,11 @@ namespace detail {
   return window_for_rows(mean_expected_rows(plan, length), length);
 }
 
-// That window on every head, without sinks.
+// That window on every head, without sinks. Throws error(invalid_argument) on a length of 0.
 [[nodiscard]] inline blueprint window_plan(const blueprint& like, token_count window,
                                            token_count length) {
+  if (length == 0)
+    raise(error_code::invalid_argument, "window_plan", "a length of 0 tokens", "at least 1 token");
   blueprint plan = detail::blank_plan(like);
   head_plan head;
   head.name = "local(" + std::to_string(window) + ")";
@@ -105,12 +112,13 @@ namespace detail {
   return plan;
 }
 
-// What people write by hand: `local` in the lower third of the layers and in the upper one,
-// `middle` (global, say) between. A model of one or two layers has no middle.
+// What people write by hand: `local` in the lower third of the layers and in the upper one (rounded
+// down, at least one layer each), `middle` (global, say) between. A model of one or two layers has
+// no middle.
 [[nodiscard]] inline blueprint rule_of_thumb_plan(const blueprint& like, const head_plan& local,
                                                   const head_plan& middle) {
   blueprint plan = detail::blank_plan(like);
-  const std::uint32_t layers = plan.shape.layers, edge = (layers + 2) / 3;
+  const std::uint32_t layers = plan.shape.layers, edge = std::max(1U, layers / 3);
   for (std::uint32_t layer = 0; layer < layers; ++layer) {
     const bool inside = layer >= edge && layer + edge < layers;
     for (std::uint32_t head = 0; head < plan.shape.kv_heads; ++head)

@@ -3,6 +3,9 @@
 // The FastGen rule (arXiv:2310.01801), made exact: of the candidates whose recovery reaches the
 // target, the cheapest; cost is expected resident rows, ties go to the first in order. global keeps
 // every token, so its recovery is exactly 1 and it always passes.
+//
+// aggregate: recoveries [query heads of a group], O(n). cheapest: candidates [n], O(n). Pure: any
+// number of threads.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +41,7 @@ struct classify_options {
                                       group_aggregation aggregation) noexcept {
   HEADWISE_EXPECTS(!recoveries.empty(), "a group has at least one query head");
   const double best = *std::max_element(recoveries.begin(), recoveries.end());
-  if (aggregation == group_aggregation::best) return best;
+  if (aggregation == group_aggregation::max) return best;
   if (aggregation == group_aggregation::worst)
     return *std::min_element(recoveries.begin(), recoveries.end());
   double sum = 0.0;

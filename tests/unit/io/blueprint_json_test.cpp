@@ -97,7 +97,8 @@ blueprint random_blueprint(random_source& random) {
   for (std::size_t i = 0; i < plan.shape.heads(); ++i) {
     const std::uint32_t chosen = random.below(3);
     head_plan head{
-        "policy " + std::to_string(chosen), specs[chosen], fraction(), fraction(), fraction(), {}};
+        "policy " + std::to_string(chosen), specs[chosen], fraction(), fraction(), {}, {}};
+    if (!random.one_in(3)) head.forever_fraction = fraction();
     for (std::uint32_t c = random.below(3); c > 0; --c)
       head.candidates.push_back({"candidate", fraction(), fraction()});
     plan.heads.push_back(std::move(head));

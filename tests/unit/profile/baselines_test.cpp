@@ -5,6 +5,7 @@
 #include "headwise/profile/baselines.hpp"
 
 #include <map>
+#include <optional>
 
 #include <gtest/gtest.h>
 
@@ -17,7 +18,7 @@ namespace {
 
 using namespace headwise;
 
-head_plan head_with(const policy_spec& policy, double forever_fraction = 0.0,
+head_plan head_with(const policy_spec& policy, std::optional<double> forever_fraction = 0.0,
                     std::string name = "x") {
   head_plan plan;
   plan.name = std::move(name);
@@ -66,6 +67,28 @@ TEST(expected_rows, mix_what_stays_with_what_leaves) {
   EXPECT_EQ(expected_rows(plan, {4, {}}, 0), 0.0);
 }
 
+// Nobody measured how many tokens a class has: no number is made up.
+TEST(expected_rows, need_a_share_where_some_tokens_stay_and_others_leave) {
+  const policy_spec mixed = make_spec(
+      union_of(special_tokens(token_classes::sink | token_classes::special), local_window(8)));
+  blueprint plan = uniform_blueprint({1, 2, 1, 8}, mixed, {}, {4, {}});
+  EXPECT_EQ(plan.heads.front().forever_fraction, std::nullopt);
+  try {
+    (void)expected_rows(plan, 100);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), error_code::missing);
+    EXPECT_NE(e.place().find("forever_fraction"), std::string::npos);
+  }
+  EXPECT_THROW((void)mean_expected_rows(plan, 100), error);
+  EXPECT_THROW((void)window_for_rows(plan, 100), error);
+  plan.heads.front().forever_fraction = 0.0;  // a text of which one knows that none is special
+  EXPECT_EQ(expected_rows(plan, 100), 12.0);
+  // Where all stay, or all leave, there is nothing to know.
+  EXPECT_EQ(expected_rows(head_with(make_spec(global{}), std::nullopt), {4, {}}, 100), 100.0);
+  EXPECT_EQ(expected_rows(head_with(make_spec(local_window(8)), std::nullopt), {4, {}}, 100), 8.0);
+}
+
 TEST(expected_rows, have_no_mean_over_a_length_that_no_sequence_has) {
   const blueprint plan = uniform_blueprint({1, 1, 1, 8}, make_spec(local_window(4)));
   EXPECT_THROW((void)mean_expected_rows(plan, forever), error);
@@ -88,16 +111,19 @@ TEST(expected_rows, agree_with_the_profile_that_they_come_from) {
     options.measure.length = 200;
     recorded_source source{shape, &maps};
     const head_plan plan = profile(source, rules, {}, options).heads.front();
-    // A window of w tokens holds between 0 and w of those that stay.
-    const double bound = *lifetimes_of(make_policy<>(plan.policy)).begin() == forever
-                             ? 1e-9
-                             : *lifetimes_of(make_policy<>(plan.policy)).begin();
+    // Of the last w tokens, (1 - f) w would leave on average and are held as yet; in these prompts
+    // they may be from 0 to w, and where all leave they are w.
+    ASSERT_TRUE(plan.forever_fraction);
+    const double f = *plan.forever_fraction;
+    const token_count window = *lifetimes_of(make_policy<>(plan.policy)).begin();
+    const double bound =
+        f == 0.0 || window == forever ? 1e-9 : std::max(f, 1.0 - f) * window + 1e-9;
     ASSERT_NEAR(expected_rows(plan, rules, 200), 200 * plan.resident_fraction, bound) << plan.name;
   }
 }
 
 blueprint some_plan() {
-  blueprint plan = uniform_blueprint({6, 4, 2, 8}, make_spec(global{}), "global", {4, {}});
+  blueprint plan = uniform_blueprint({6, 4, 2, 8}, make_spec(global{}), {}, {4, {}});
   for (std::size_t i = 0; i < plan.heads.size(); ++i)
     if (i % 3 != 0)
       plan.heads[i] = head_with(make_spec(local_window(static_cast<token_count>(10 + i))), 0.0,
@@ -129,6 +155,11 @@ TEST(window_for_rows, is_the_smallest_that_holds_as_much) {
   EXPECT_EQ(window_for_rows(1e9, 40), 40U);
   EXPECT_THROW((void)window_for_rows(-1.0, 40), error);
   EXPECT_THROW((void)window_for_rows(1.0, 0), error);
+}
+
+TEST(window_plan, needs_a_length) {
+  EXPECT_THROW((void)window_plan(some_plan(), 4, 0), error);
+  EXPECT_EQ(window_plan(some_plan(), 4, 1).heads.front().resident_fraction, 1.0);
 }
 
 TEST(window_plan, holds_what_the_blueprint_holds) {
@@ -186,7 +217,11 @@ TEST(rule_of_thumb_plan, puts_the_middle_in_the_middle) {
   EXPECT_EQ(layers(1), "l");
   EXPECT_EQ(layers(2), "ll");
   EXPECT_EQ(layers(3), "lgl");
+  EXPECT_EQ(layers(4), "lggl");
+  EXPECT_EQ(layers(5), "lgggl");
   EXPECT_EQ(layers(6), "llggll");
+  EXPECT_EQ(layers(7), "llgggll");
+  EXPECT_EQ(layers(8), "llggggll");
   EXPECT_EQ(layers(9), "lllggglll");
 }
 

@@ -217,11 +217,11 @@ TEST(required_recovery, follows_the_criterion) {
   }
 }
 
-TEST(aggregate, is_worst_mean_or_best) {
+TEST(aggregate, is_worst_mean_or_max) {
   const std::vector<double> recoveries{0.5, 1.0, 0.75};
   EXPECT_EQ(aggregate(recoveries, group_aggregation::worst), 0.5);
   EXPECT_EQ(aggregate(recoveries, group_aggregation::mean), 0.75);
-  EXPECT_EQ(aggregate(recoveries, group_aggregation::best), 1.0);
+  EXPECT_EQ(aggregate(recoveries, group_aggregation::max), 1.0);
 }
 
 TEST(cheapest, breaks_ties_by_order_and_needs_a_pass) {
@@ -339,6 +339,35 @@ TEST(candidates, have_unique_names_and_known_policies) {
   // The caller's own global is not doubled.
   const blueprint plan = plan_with({{"everything", make_spec(global{})}});
   EXPECT_EQ(plan.heads.front().candidates.back().name, "everything");
+}
+
+// A plan is for a cache of the same Policies: what no such cache can hold is refused before a map
+// is read, also what only the ids of its own make of a candidate.
+TEST(candidates, are_policies_with_their_ids_too) {
+  using bare = policy_list<global, local_window, special_tokens>;
+  measure_options options;
+  options.use_ladder = false;
+  const auto refused = [&](const candidate& c) {
+    options.candidates = {c};
+    try {
+      const profiler<bare> work({1, 1, 1, 8}, {}, options);
+    } catch (const error& e) {
+      EXPECT_NE(std::string(e.what()).find("candidate 'own'"), std::string::npos) << e.what();
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused({"own", make_spec(local_window(4))}));
+  EXPECT_TRUE(refused({"own", make_spec(local_window(4)), true}));
+  EXPECT_FALSE(refused({"own", make_spec(special_tokens(token_classes::sink)), true}));
+  EXPECT_FALSE(refused({"own", make_spec(global{}), true}));
+  EXPECT_TRUE(refused({"own", {"no_such_kind", {}, {}, {}}}));
+  // The ladder's rungs are unions, at a stated length and at that of the first prompt.
+  for (const token_count length : {0U, 50U}) {
+    measure_options ladder;
+    ladder.length = length;
+    EXPECT_THROW((profiler<bare>({1, 1, 1, 8}, {}, ladder)), error) << length;
+  }
 }
 
 }  // namespace
