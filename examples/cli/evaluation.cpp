@@ -125,11 +125,12 @@ class evaluator {
     result.blueprint = run_plan(plan).score(reference_);
     const double bytes = result.blueprint.resident_bytes;
     result.window = window_for(bytes, 0);
-    result.plain_window = run_plan(window_plan(model_.shape(), 0, result.window)).score(reference_);
+    result.plain_window =
+        run_plan(uniform_window_plan(model_.shape(), 0, result.window)).score(reference_);
     result.sinks = std::max<token_count>(plan.tokens.sink_count, 1);
     result.window_behind_sinks = window_for(bytes, result.sinks);
     result.sinks_and_window =
-        run_plan(window_plan(model_.shape(), result.sinks, result.window_behind_sinks))
+        run_plan(uniform_window_plan(model_.shape(), result.sinks, result.window_behind_sinks))
             .score(reference_);
     return result;
   }

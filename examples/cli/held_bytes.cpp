@@ -71,8 +71,8 @@ headwise::cache_config evaluated_cache(measured_memory& memory) noexcept {
   return config;
 }
 
-headwise::blueprint window_plan(const headwise::model_shape& shape, token_count sinks,
-                                token_count window) {
+headwise::blueprint uniform_window_plan(const headwise::model_shape& shape, token_count sinks,
+                                        token_count window) {
   using headwise::make_spec;
   const headwise::local_window local(window);
   const headwise::special_tokens first(headwise::token_classes::sink);
@@ -86,7 +86,7 @@ token_count window_that_holds(double wanted, const headwise::model_shape& shape,
   token_count low = 1, high = length;
   while (low < high) {
     const token_count middle = low + (high - low) / 2;
-    if (mean_held(window_plan(shape, sinks, middle), length, type) >= wanted)
+    if (mean_held(uniform_window_plan(shape, sinks, middle), length, type) >= wanted)
       high = middle;
     else
       low = middle + 1;

@@ -37,9 +37,9 @@ class measured_memory final : public std::pmr::memory_resource {
 [[nodiscard]] headwise::cache_config evaluated_cache(measured_memory& memory) noexcept;
 
 // The window of every head, behind the `sinks` first tokens.
-[[nodiscard]] headwise::blueprint window_plan(const headwise::model_shape& shape,
-                                              headwise::token_count sinks,
-                                              headwise::token_count window);
+[[nodiscard]] headwise::blueprint uniform_window_plan(const headwise::model_shape& shape,
+                                                      headwise::token_count sinks,
+                                                      headwise::token_count window);
 
 // The smallest such window whose cache holds at least `wanted` bytes, on average over the steps of
 // a text of `length` tokens; at most `length`. Found by feeding caches of empty rows.
