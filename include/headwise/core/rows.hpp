@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// rows<T>: a row-major view [count, width] with a stride in elements; owns nothing.
+// rows<T>: a row-major view [count, width] with a stride in elements; owns nothing, and is valid
+// while what it views is. It checks no bounds.
+//
+// O(1) throughout. A value: any number of threads may copy and read one; what they may do with the
+// elements is their owner's to say.
 #pragma once
 
 #include <cstddef>
@@ -27,6 +31,7 @@ struct rows {
   // A mutable view reads as a const one.
   constexpr operator rows<const T>() const noexcept { return {data, count, width, stride}; }
 
+  // i: below count.
   [[nodiscard]] constexpr std::span<T> operator[](std::size_t i) const noexcept {
     return {data + i * stride, width};
   }

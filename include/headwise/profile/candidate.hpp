@@ -3,6 +3,8 @@
 // The candidates that a profile chooses from: named policies in a fixed order. The ladder is that
 // of FastGen (arXiv:2310.01801) with a grid of windows; the rungs without punctuation may learn
 // token ids instead, for each head its own.
+//
+// A ladder: O(windows * log windows). Pure: any number of threads.
 #pragma once
 
 #include <algorithm>

@@ -5,7 +5,10 @@
 // is learned of an id is additive, so the recovery with the ids is that of the policy, not an
 // estimate, but for the rounding of sums.
 //
-// O(ids learned * ids seen) for a KV head.
+// For the KV heads that share a choice: O(ids learned * ids seen * query heads), memory O(ids seen
+// * query heads). Reads a measurement that nobody changes meanwhile: any number of threads, each
+// with its own search. The learned sets are an extension of FastGen's special tokens
+// (arXiv:2310.01801).
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Is a recorded map what it claims to be? Weights that are finite, not negative, causal, and rows
-// that sum to one. One pass over a row, O(keys); a second one only to find what to complain of.
+// Is a recorded map what it claims to be? Weights [queries, keys] that are finite, not negative,
+// causal, and rows that sum to one.
+//
+// A row: O(keys) in one pass; a second one only to find what to complain of. A map's sizes:
+// O(keys), no weight is read. Pure: any number of threads.
 #pragma once
 
 #include <array>

@@ -5,7 +5,8 @@
 // ages >= L: the queries for which sees(query, key, L) is false. So one pass over a map answers for
 // every policy whose lifetimes are among the ages.
 //
-// add_row O(keys), whatever the number of ages; add_up O(ages * keys). Not thread-safe.
+// add_row O(keys + ages): each weight is added once, whatever the number of ages; add_up
+// O(ages * keys). Memory O(ages * keys). One thread at a time.
 #pragma once
 
 #include <algorithm>
