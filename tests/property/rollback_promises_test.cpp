@@ -6,9 +6,10 @@
 // last empty:
 // 1. a step answers each query that it has to: first_query() is at most the first that attends
 // 2. such a query sees exactly the rows with pos <= q and q - pos < lifetime, as they were written
-// 3. a rollback to at least G - rollback_horizon succeeds, and one to 0
-// 4. a rollback that is refused changes nothing
-// 5. after one that succeeded the sequence answers as one that was fed only the survivors
+// 3. after the commit its newest query is still answered
+// 4. a rollback to at least G - rollback_horizon succeeds, and one to 0
+// 5. a rollback that is refused changes nothing
+// 6. after one that succeeded the sequence answers as one that was fed only the survivors
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -117,10 +118,9 @@ class rollback_script {
     return std::move(*opened);
   }
 
-  [[nodiscard]] static std::map<position, row> shown(const step& opened, std::uint32_t head,
-                                                     position query) {
+  [[nodiscard]] static std::map<position, row> shown(const cache::view_type& view, position query) {
     std::map<position, row> rows;
-    opened.head({0, head}).for_each_slab(query, [&](const headwise::slab& s) {
+    view.for_each_slab(query, [&](const headwise::slab& s) {
       for (std::uint32_t r = 0; r < s.count; ++r) {
         row both(std::size_t{2} * width);
         std::memcpy(both.data(), s.keys + r * width * sizeof(float), width * sizeof(float));
@@ -151,12 +151,18 @@ class rollback_script {
     for (std::uint32_t head = 0; head < heads; ++head) {
       EXPECT_LE(opened.head({0, head}).first_query(), attending);  // 1
       for (position query = attending; query < all.size(); ++query, ++counts_.queries)
-        EXPECT_EQ(shown(opened, head, query), expected(head, query, all)) << query;  // 2
+        EXPECT_EQ(shown(opened.head({0, head}), query), expected(head, query, all)) << query;  // 2
     }
     if (random_.one_in(6)) return;  // cancelled
     std::move(opened).commit();
     fed_ = std::move(all);
     greatest_ = std::max(greatest_, fed_.size());
+    const position newest = static_cast<position>(fed_.size() - 1);
+    for (std::uint32_t head = 0; head < heads; ++head) {
+      const auto view = text_->head({0, head});
+      EXPECT_LE(view.first_query(), newest);                                   // 3
+      EXPECT_EQ(shown(view, newest), expected(head, newest, fed_)) << newest;  // 3
+    }
   }
 
   void roll_back() {
@@ -167,11 +173,11 @@ class rollback_script {
     if (random_.one_in(20)) to = 0;
     const bool promised = to == 0 || to >= floor;
     const bool done = text_->try_rollback(length - to);
-    EXPECT_TRUE(done || !promised) << "from " << length << " to " << to;  // 3
+    EXPECT_TRUE(done || !promised) << "from " << length << " to " << to;  // 4
     counts_.promised += promised && to < length ? 1 : 0;
     counts_.refused += done ? 0 : 1;
     if (done) fed_.resize(to);
-    EXPECT_EQ(text_->length(), fed_.size());  // 4
+    EXPECT_EQ(text_->length(), fed_.size());  // 5
     if (fed_.empty()) greatest_ = 0;
     if (random_.one_in(3)) compare_with_twin();
   }
@@ -187,9 +193,10 @@ class rollback_script {
     const std::vector<fed_token> next = fresh(1);
     const step mine = open_step(*text_, next, attend_scope::every_query);
     const step its = open_step(twin, next, attend_scope::every_query);
+    const position query = next.front().what.pos;
     for (std::uint32_t head = 0; head < heads; ++head)
-      EXPECT_EQ(shown(mine, head, next.front().what.pos), shown(its, head, next.front().what.pos));
-    ++counts_.twins;  // 5; both steps are cancelled
+      EXPECT_EQ(shown(mine.head({0, head}), query), shown(its.head({0, head}), query));
+    ++counts_.twins;  // 6; both steps are cancelled
   }
 
   random_source random_;
