@@ -2,7 +2,7 @@
 //
 // The promise that offline and online cannot drift apart: the recovery that the profiler states is
 // the attention mass on the rows that a real cache hands to a kernel, and the resident rows that it
-// states are those that the cache holds.
+// states are those that the cache holds. Both are what the policy's rule says, written out.
 
 #include <gtest/gtest.h>
 
@@ -61,21 +61,28 @@ TEST(profile_against_cache, recovery_is_the_mass_on_rows_that_the_cache_shows) {
     const std::vector<recorded_map> maps = random_maps(random, shape, 1, random.below(4));
     measure_options options;
     options.use_ladder = false;
-    std::vector<test_policy> policies;
+    std::vector<ruled_policy> policies;
     for (std::uint32_t c = 0; c < 6; ++c) {
-      policies.push_back(random_policy(random).policy);
-      options.candidates.push_back({std::to_string(c), make_spec(policies.back())});
+      policies.push_back(random_policy(random));
+      options.candidates.push_back({std::to_string(c), make_spec(policies.back().policy)});
     }
     profiler<test_policies> work(shape, {}, options);
     for (const recorded_map& map : maps) work.add(map.view());
     for (const recorded_map& map : maps)
       for (std::size_t c = 0; c < policies.size(); ++c) {
-        const kept real = decode(map, policies[c]);
+        const kept real = decode(map, policies[c].policy);
         // The profiler scales each row with an error below 2^-28.
         ASSERT_NEAR(work.sums().table.recovery(0, map.query_head, c),
                     real.mass / static_cast<double>(real.queries), 1.0 / (1 << 27))
             << "seed " << seed << " candidate " << c;
         ASSERT_EQ(work.sums().table.resident_rows(c), static_cast<double>(real.resident_rows))
+            << "seed " << seed << " candidate " << c;
+        const lifetime_rule& rule = policies[c].rule;
+        ASSERT_NEAR(real.mass / static_cast<double>(real.queries),
+                    naive_recovery(maps, 0, map.query_head, rule), 1e-12)
+            << "seed " << seed << " candidate " << c;
+        ASSERT_EQ(static_cast<double>(real.resident_rows),
+                  naive_rows(maps, rule, static_cast<token_count>(map.keys.size()), 0))
             << "seed " << seed << " candidate " << c;
       }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention maps for tests of the profiler: recorded ones that own their memory, random ones, and
-// the oracle: recovery and resident rows as loops over the one predicate, sees().
+// the oracle: recovery and resident rows as loops over q - pos < lifetime, which is written out.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "headwise/policy/policy_list.hpp"
+#include "headwise/core/types.hpp"
 #include "headwise/profile/attention_map.hpp"
 #include "support/random.hpp"
 
@@ -20,7 +20,6 @@ namespace headwise_tests {
 using headwise::attention_map_view;
 using headwise::model_shape;
 using headwise::position;
-using headwise::sees;
 using headwise::token;
 using headwise::token_classes;
 using headwise::token_count;
@@ -131,10 +130,11 @@ inline void fill_random(random_source& random, recorded_map& map) {
   return maps;
 }
 
-// The oracle. Policy: anything that lifetime_of() takes.
-template <class Policy>
+// The oracle. rule: of token to lifetime, and none of the library's (random_policy.hpp,
+// spec_rule.hpp).
+template <class Rule>
 [[nodiscard]] double naive_recovery(const std::vector<recorded_map>& maps, std::uint32_t layer,
-                                    std::uint32_t query_head, const Policy& policy,
+                                    std::uint32_t query_head, const Rule& rule,
                                     position skip_queries = 0) {
   double kept = 0.0, queries = 0.0;
   for (const recorded_map& map : maps) {
@@ -146,7 +146,7 @@ template <class Policy>
       for (std::size_t key = 0; key < map.keys.size(); ++key) {
         const double weight = static_cast<double>(map.weights[row * map.keys.size() + key]);
         all += weight;
-        if (sees(query, map.keys[key].pos, lifetime_of(policy, map.keys[key]))) seen += weight;
+        if (key <= query && query - key < rule(map.keys[key])) seen += weight;
       }
       kept += seen / all;
       queries += 1.0;
@@ -172,8 +172,8 @@ template <class Policy>
   return all;
 }
 
-template <class Policy>
-[[nodiscard]] double naive_rows(const std::vector<recorded_map>& maps, const Policy& policy,
+template <class Rule>
+[[nodiscard]] double naive_rows(const std::vector<recorded_map>& maps, const Rule& rule,
                                 token_count length, token_count sinks) {
   double rows = 0.0, prompts = 0.0;
   std::uint64_t last = ~std::uint64_t{0};
@@ -182,7 +182,7 @@ template <class Policy>
     last = map.prompt;
     prompts += 1.0;
     for (const token& t : continued(map.keys, length, sinks))
-      if (sees(length - 1, t.pos, lifetime_of(policy, t))) rows += 1.0;
+      if (length - 1 - t.pos < rule(t)) rows += 1.0;
   }
   return rows / prompts;
 }

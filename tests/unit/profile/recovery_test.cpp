@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Recovery and resident rows are what the one predicate says, for any policy: post-conditions over
-// random models, prompts, maps and policies, against loops over sees().
+// random models, prompts, maps and policies, against loops over rules that are written out.
 
 #include <gtest/gtest.h>
 
@@ -20,6 +20,7 @@ struct trial {
   position skip = 0;
   std::vector<recorded_map> maps;
   std::vector<test_policy> candidates;
+  std::vector<lifetime_rule> rules;  // [candidates]
 
   explicit trial(std::uint32_t seed) {
     random_source random(seed);
@@ -28,8 +29,11 @@ struct trial {
     sinks = random.below(5);
     length = random.between(1, 60);
     maps = random_maps(random, shape, random.between(1, 3), sinks);
-    for (std::uint32_t c = random.between(1, 12); c-- > 0;)
-      candidates.push_back(random_policy(random).policy);
+    for (std::uint32_t c = random.between(1, 12); c-- > 0;) {
+      ruled_policy chosen = random_policy(random);
+      candidates.push_back(std::move(chosen.policy));
+      rules.push_back(std::move(chosen.rule));
+    }
     // The last query of the first prompt counts in any case.
     if (random.one_in(3)) skip = random.below(static_cast<std::uint32_t>(maps.front().keys.size()));
   }
@@ -60,7 +64,7 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
         for (std::uint32_t head = 0; head < t.shape.query_heads; ++head, ++compared) {
           const double recovery = work.sums().table.recovery(layer, head, c);
           // 1. What the predicate says. 2. Never above 1, never below 0.
-          ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.candidates[c], t.skip),
+          ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.rules[c], t.skip),
                       recovery_bound)
               << "seed " << seed << " candidate " << c;
           ASSERT_LE(recovery, 1.0);
@@ -101,7 +105,7 @@ TEST(resident_rows, are_those_that_the_last_query_sees) {
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       // Whole numbers over a whole number: no rounding but one.
       ASSERT_DOUBLE_EQ(work.sums().table.resident_rows(c),
-                       naive_rows(t.maps, t.candidates[c], t.length, t.sinks))
+                       naive_rows(t.maps, t.rules[c], t.length, t.sinks))
           << "seed " << seed << " candidate " << c;
   }
 }
@@ -119,7 +123,7 @@ TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
         for (const token& key : continued(map.keys, t.length, t.sinks)) {
           if (key.pos < t.sinks) continue;
           behind += 1.0;
-          if (lifetime_of(t.candidates[c], key) == forever) stays += 1.0;
+          if (t.rules[c](key) == forever) stays += 1.0;
         }
       }
       ASSERT_DOUBLE_EQ(work.sums().table.forever_fraction(c), behind == 0.0 ? 1.0 : stays / behind);
