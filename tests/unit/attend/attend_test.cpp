@@ -22,7 +22,8 @@ namespace {
 // 2. weights() are probabilities: they sum to 1, in the order of for_each_slab
 void expect_dense(std::uint32_t d, std::uint32_t group) {
   const headwise::model_shape shape{1, group, 1, d};
-  engine<headwise::f32> exact(shape, {sinks_and_window(9)}, random_fixture(d), {},
+  const fixture given = random_fixture(d);
+  engine<headwise::f32> exact(shape, {sinks_and_window(9)}, given, {},
                               headwise::token_classifier(2));
   exact.feed(30);
   const positions kept{0, 1, 21, 22, 23, 24, 25, 26, 27, 28, 29};
@@ -35,13 +36,19 @@ void expect_dense(std::uint32_t d, std::uint32_t group) {
   headwise::attend(view, 29, {queries.data(), group, d}, 0.3F, {out.data(), group, d}, lse,
                    scratch);
 
-  std::vector<std::span<const float>> keys, values;
+  // The rows as they were given; of the cache only the order in which it shows them.
+  positions order;
   view.for_each_slab(29, [&](const headwise::slab& s) {
-    for (std::uint32_t r = 0; r < s.count; ++r) {
-      keys.emplace_back(reinterpret_cast<const float*>(s.keys) + r * d, d);
-      values.emplace_back(reinterpret_cast<const float*>(s.values) + r * d, d);
-    }
+    order.insert(order.end(), s.positions, s.positions + s.count);
   });
+  ASSERT_EQ(order.size(), kept.size());
+  std::vector<std::vector<float>> key_rows, value_rows;
+  for (const position pos : order) {
+    given.key({0, 0}, pos, key_rows.emplace_back(d));
+    given.value({0, 0}, pos, value_rows.emplace_back(d));
+  }
+  const std::vector<std::span<const float>> keys(key_rows.begin(), key_rows.end());
+  const std::vector<std::span<const float>> values(value_rows.begin(), value_rows.end());
   for (std::size_t g = 0; g < group; ++g) {
     const std::span<const float> query(queries.data() + g * d, d);
     const auto expected = reference_attention(query, double{0.3F}, keys, values);
