@@ -38,9 +38,52 @@ TEST(fault_cases, F05_pages_that_are_used_again_show_nothing_old) {
   engine second(first->shared_cache(), uniform_fixture());
   first.reset();
   const outputs got = second.feed(4);
-  for (std::size_t head = 0; head < 2; ++head) EXPECT_EQ(got.last(head), 1.5F);
+  // global: 0 to 3; the window of 4: the same; the id 0, which all four have: the same again.
+  for (std::uint32_t head = 0; head < 3; ++head) {
+    EXPECT_EQ(got.last(head), 1.5F) << head;
+    EXPECT_EQ(second.kept({0, head}), range(0, 3)) << head;
+  }
   EXPECT_EQ(second.text().length(), 4U);
   EXPECT_EQ(second.next_tokens({0})[0].pos, 4U);
+}
+
+// Any number of sequences of any length, fed by turns: each sees its own rows and no other's.
+TEST(fault_cases, F06_odd_numbers_of_sequences) {
+  constexpr headwise::model_shape narrow{1, 3, 3, 24};
+  headwise::cache_config config;
+  config.page_tokens = 4;
+  for (const std::uint32_t count : {1U, 31U, 33U, 48U, 65U}) {
+    const auto own = [](std::uint32_t b) {
+      fixture rows = random_fixture(b);
+      rows.value = [b](headwise::head_id, position, std::span<float> row) {
+        fill(row, static_cast<float>(b));
+      };
+      return rows;
+    };
+    const auto length = [](std::uint32_t b) { return 1 + 7 * b % 13; };
+    std::vector<engine<>> texts;
+    texts.emplace_back(narrow, mixed, own(0), config);
+    for (std::uint32_t b = 1; b < count; ++b)
+      texts.emplace_back(texts.front().shared_cache(), own(b));
+    for (std::uint32_t turn = 0; turn < 13; ++turn)
+      for (std::uint32_t b = 0; b < count; ++b) {
+        if (turn >= length(b)) continue;
+        // A mean of equal numbers: the rounding of weights that sum to 1.
+        const auto b_is = static_cast<float>(b);
+        const outputs got = texts[b].feed(std::vector<std::int32_t>{turn % 2 == 0 ? 0 : 1});
+        for (const float value : got.values) ASSERT_NEAR(value, b_is, 1e-6F * b_is) << count;
+      }
+    for (std::uint32_t b = 0; b < count; ++b) {
+      const position newest = length(b) - 1;
+      ASSERT_EQ(texts[b].text().length(), length(b));
+      EXPECT_EQ(texts[b].kept({0, 0}), range(0, newest)) << b;
+      EXPECT_EQ(texts[b].kept({0, 1}), range(newest < 3 ? 0 : newest - 3, newest)) << b;
+      positions third;  // the id 0, which even positions have, and the last two
+      for (position pos = 0; pos <= newest; ++pos)
+        if (pos % 2 == 0 || pos + 1 >= newest) third.push_back(pos);
+      EXPECT_EQ(texts[b].kept({0, 2}), third) << b;
+    }
+  }
 }
 
 TEST(fault_cases, F07_a_sequence_does_not_depend_on_its_neighbours) {
