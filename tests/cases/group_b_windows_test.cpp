@@ -178,20 +178,14 @@ TEST(fault_cases, B10_counts_of_zero) {
   }
 }
 
-// Heavy hitters are no policy of this version: a plan that asks for them is refused by name.
-TEST(fault_cases, B10_heavy_hitters_are_refused_by_name) {
-  const headwise::policy_spec heavy{"heavy_hitters", {{"k", 0}}, {}, {}};
-  const headwise::policy_spec both{
-      "union", {}, {}, {heavy, headwise::make_spec(headwise::local_window(2))}};
-  try {
-    static_cast<void>(headwise::make_policy(heavy, "/policies/p1"));
-    FAIL();
-  } catch (const headwise::error& e) {
-    EXPECT_EQ(e.code(), headwise::error_code::unsupported);
-    EXPECT_EQ(e.place(), "/policies/p1/kind");
-    EXPECT_EQ(e.got(), "'heavy_hitters'");
-  }
-  EXPECT_THROW(static_cast<void>(headwise::make_policy(both)), headwise::error);
+TEST(fault_cases, B10_no_heavy_hitters_beside_a_window) {
+  engine text({1, 1, 1, 4}, {headwise::union_of(window(2), headwise::heavy_hitters(0))},
+              uniform_fixture());
+  text.feed(10);
+  EXPECT_EQ(text.kept(), range(8, 9));
+  engine plain({1, 1, 1, 4}, {window(2)}, uniform_fixture());
+  plain.feed(10);  // a pool of no rows costs nothing
+  EXPECT_EQ(text.text().stats().held_bytes(), plain.text().stats().held_bytes());
 }
 
 TEST(fault_cases, B12_storage_that_grows_behind_a_moving_window) {

@@ -33,15 +33,17 @@ void run_scripts(std::uint32_t first_seed) {
     script<Key, Value>(seed, counts).run(60);
   }
   std::printf(
-      "%zu head/query checks, %zu attention outputs, %zu rollbacks, %zu blocked, %zu forks, "
-      "%zu cancels, %zu refusals\n",
-      counts.checks, counts.attends, counts.rollbacks, counts.blocked, counts.forks, counts.cancels,
-      counts.refusals);
+      "%zu head/query checks (%zu with heavy hitters), %zu attention outputs, %zu prompts, "
+      "%zu rollbacks, %zu blocked, %zu forks, %zu cancels, %zu refusals\n",
+      counts.checks, counts.ranked, counts.attends, counts.prompts, counts.rollbacks,
+      counts.blocked, counts.forks, counts.cancels, counts.refusals);
   // Every kind of operation did occur, many times.
   EXPECT_GT(
       std::min({counts.rollbacks, counts.blocked, counts.forks, counts.cancels, counts.refusals}),
       50U);
   EXPECT_GT(counts.attends, counts.checks / 10);
+  EXPECT_GT(counts.ranked, counts.checks / 20);
+  EXPECT_GT(counts.prompts, 50U);
 }
 
 TEST(cache_against_reference, f32) {

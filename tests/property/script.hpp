@@ -36,6 +36,8 @@ struct script_counts {
   std::size_t blocked = 0;    // rollbacks that were refused
   std::size_t forks = 0;
   std::size_t cancels = 0;
+  std::size_t ranked = 0;   // of the checks: on heads that rank, with a pool that is full
+  std::size_t prompts = 0;  // of heads that rank, by their column sums
 };
 
 template <class Key, class Value>
@@ -101,16 +103,18 @@ class script {
   void make_plan() {
     plan_.clear();
     rules_.clear();
+    pools_.clear();
     for (std::size_t head = 0; head < shape_.heads(); ++head) {
       ruled_policy chosen = random_policy(random_);
       plan_.push_back(std::move(chosen.policy));
       rules_.push_back(std::move(chosen.rule));
+      pools_.push_back(chosen.pool);
     }
   }
   void open() {
     if (!live_.empty() && random_.one_in(2)) make_plan();  // a plan of the sequence's own
     live_.push_back(std::make_unique<pair>(
-        pair{manager_->open(plan_), reference_cache(rules_, config_.rollback_horizon)}));
+        pair{manager_->open(plan_), reference_cache(rules_, pools_, config_.rollback_horizon)}));
   }
 
   // --- operations ---
@@ -198,7 +202,7 @@ class script {
     expect_equal(manager_->stats().pages_in_use, before.pages_in_use + needed, "pages in a step");
     p.expected.begin(tokens, scope);
     const bool cancelled = random_.one_in(6);
-    write_heads(p, *opened, cancelled);
+    write_heads(p, *opened, cancelled, scope == headwise::attend_scope::last_query && count > 0);
     if (cancelled) {
       opened.reset();
       p.expected.cancel();
@@ -213,7 +217,7 @@ class script {
 
   // Writes the heads in random order, not all where the step is going to be cancelled, and checks
   // each as soon as it is written.
-  void write_heads(pair& p, step& opened, bool cancelled) {
+  void write_heads(pair& p, step& opened, bool cancelled, bool prompt) {
     std::vector<std::size_t> order(shape_.heads());
     for (std::size_t i = 0; i < order.size(); ++i) {
       order[i] = i;
@@ -221,13 +225,65 @@ class script {
     }
     if (cancelled) order.resize(random_.below(static_cast<std::uint32_t>(order.size()) + 1));
     const std::size_t count = opened.tokens().size();
+    const position newest = p.real.length() + static_cast<token_count>(count);
     for (const std::size_t head : order) {
+      if (prompt && p.expected.ranks(head)) show_prompt(p, opened, head, newest);
       write_head(p, opened, head, count);
-      const view seen = opened.head(id(head));
-      expect_equal(seen.first_query(), p.expected.first_query(), "first_query of a step");
-      const position newest = p.real.length() + static_cast<token_count>(count);
-      for (position q = seen.first_query(); q < newest; ++q) check(p, head, seen, q, true);
+      const position end = cancelled && random_.one_in(2) ? p.real.length() : newest;
+      const position first = opened.head(id(head)).first_query();
+      expect_equal(first, p.expected.first_query(head), "first_query of a step");
+      for (position q = first; q < end; ++q) {
+        const view seen = opened.head(id(head));
+        if (seen.awaits_attention(q))
+          check_and_observe(p, head, seen, q, prompt && q + 1 == newest);
+        else
+          check(p, head, seen, q, true);
+      }
     }
+  }
+
+  // Sums of eighths, so that it makes no difference in which order they are added.
+  [[nodiscard]] float random_weight() {
+    if (random_.one_in(2'000)) return std::numeric_limits<float>::quiet_NaN();
+    return random_.one_in(3) ? 0.0F : static_cast<float>(random_.below(64)) / 8.0F;
+  }
+  void show_prompt(pair& p, step& opened, std::size_t head, position length) {
+    std::vector<float> sums(length);
+    for (float& sum : sums) sum = random_weight();
+    opened.observe_prompt(id(head), sums);
+    p.expected.observe_prompt(head, sums);
+    ++counts_.prompts;
+  }
+  // By weights of our own, or by attend: then with its probabilities, whose output is checked. The
+  // newest query of a prompt may be left out.
+  void check_and_observe(pair& p, std::size_t head, const view& seen, position q, bool optional) {
+    const bool ours = random_.one_in(2);
+    check(p, head, seen, q, !ours && !(optional && random_.one_in(2)));
+    if (ours && !(optional && random_.one_in(2))) {
+      const std::size_t heads = random_.one_in(2) ? shape_.group_size() : 1;
+      std::vector<float> weights(heads * order_.size());
+      for (float& weight : weights) weight = random_weight();
+      seen.observe(q, {weights.data(), heads, order_.size()});
+      tell(p, head, q, {weights.data(), heads, order_.size()});
+    } else if (!seen.awaits_attention(q)) {
+      tell(p, head, q, scratch_->weights());
+    } else {
+      expect(optional, "attend shows a pool the attention");
+    }
+  }
+  // weights: [heads, rows seen] in the order of the slabs, which check() has left in order_.
+  void tell(pair& p, std::size_t head, position q, headwise::rows<const float> weights) {
+    std::vector<std::pair<position, float>> sums;
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      float sum = 0.0F;
+      for (std::size_t g = 0; g < weights.count; ++g) sum += weights[g][i];
+      sums.emplace_back(order_[i], sum);
+    }
+    std::sort(sums.begin(), sums.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<float> by_position;
+    for (const auto& sum : sums) by_position.push_back(sum.second);
+    p.expected.observe(head, q, by_position);
   }
 
   void write_head(pair& p, step& opened, std::size_t head, std::size_t count) {
@@ -276,7 +332,7 @@ class script {
       check_stats(*p, stats);
       for (std::size_t head = 0; head < shape_.heads(); ++head) {
         const view seen = p->real.head(id(head));
-        expect_equal(seen.first_query(), p->expected.first_query(), "first_query");
+        expect_equal(seen.first_query(), p->expected.first_query(head), "first_query");
         expect_equal(seen.resident_rows(), p->expected.resident(head), "resident_rows of a head");
         for (position q = seen.first_query(); q < p->real.length(); ++q)
           check(*p, head, seen, q, q + 1 == p->real.length());
@@ -306,6 +362,7 @@ class script {
 
   void check(const pair& p, std::size_t head, const view& seen, position q, bool attend_too) {
     ++counts_.checks;
+    if (p.expected.has_full_pool(head, q)) ++counts_.ranked;
     p.expected.visible(head, q, wanted_);
     const std::string problem = difference(seen, q);
     if (!problem.empty())
@@ -318,18 +375,19 @@ class script {
   // Empty where `seen` shows the query exactly wanted_.
   [[nodiscard]] std::string difference(const view& seen, position q) {
     got_.clear();
-    bool ascending = true;
+    order_.clear();
+    bool filled = true;
     const std::size_t key_bytes = Key::row_bytes(shape_.head_dim);
     const std::size_t value_bytes = Value::row_bytes(shape_.head_dim);
     seen.for_each_slab(q, [&](const headwise::slab& s) {
-      ascending = ascending && s.count > 0;
+      filled = filled && s.count > 0;
       for (std::uint32_t r = 0; r < s.count; ++r) {
-        ascending = ascending && (r == 0 || s.positions[r - 1] < s.positions[r]);
+        order_.push_back(s.positions[r]);
         got_.push_back({s.positions[r], s.keys + r * key_bytes, s.values + r * value_bytes});
       }
     });
     std::sort(got_.begin(), got_.end(), [](const row& a, const row& b) { return a.pos < b.pos; });
-    if (!ascending) return "an empty slab, or one that does not ascend";
+    if (!filled) return "an empty slab";
     if (got_.size() != wanted_.size())
       return std::to_string(got_.size()) + " rows, not " + std::to_string(wanted_.size());
     for (std::size_t i = 0; i < got_.size(); ++i) {
@@ -382,11 +440,13 @@ class script {
   headwise::cache_config config_;
   std::vector<test_policy> plan_;
   std::vector<lifetime_rule> rules_;
+  std::vector<token_count> pools_;
   std::optional<manager> manager_;
   std::optional<headwise::attend_scratch> scratch_;
   std::vector<std::unique_ptr<pair>> live_;
   std::vector<const reference_row*> wanted_;
   std::vector<row> got_;
+  std::vector<position> order_;  // of the rows in got_, as the slabs gave them
 };
 
 }  // namespace headwise_tests

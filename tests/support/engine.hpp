@@ -70,7 +70,7 @@ class engine {
         rows_(std::move(rows)),
         classifier_(std::move(classifier)) {}
 
-  [[nodiscard]] engine fork() const { return engine(*this, text_.fork()); }
+  [[nodiscard]] engine fork() { return engine(*this, text_.fork()); }
 
   // The next tokens in one step: written, attended, committed.
   outputs feed(const std::vector<std::int32_t>& ids) { return step(ids, true); }

@@ -52,11 +52,13 @@ class every_nth {
 
 namespace headwise_tests {
 
-using test_policies =
-    headwise::policy_list<headwise::global, headwise::local_window, headwise::special_tokens,
-                          headwise::union_of<headwise::special_tokens, headwise::local_window>,
-                          stranger::every_nth,
-                          headwise::union_of<stranger::every_nth, headwise::local_window>>;
+using test_policies = headwise::policy_list<
+    headwise::global, headwise::local_window, headwise::special_tokens, headwise::heavy_hitters,
+    headwise::union_of<headwise::special_tokens, headwise::local_window>, stranger::every_nth,
+    headwise::union_of<stranger::every_nth, headwise::local_window>,
+    headwise::union_of<headwise::local_window, headwise::heavy_hitters>,
+    headwise::union_of<headwise::special_tokens, headwise::local_window, headwise::heavy_hitters>,
+    headwise::union_of<stranger::every_nth, headwise::heavy_hitters>>;
 using test_policy = test_policies::variant;
 
 }  // namespace headwise_tests

@@ -17,6 +17,7 @@ namespace headwise_tests {
 struct ruled_policy {
   test_policy policy;
   lifetime_rule rule;
+  token_count pool = 0;  // rows of heavy hitters
 };
 
 inline constexpr std::uint32_t test_vocabulary = 20;
@@ -66,33 +67,33 @@ struct ruled_nth {
 
 [[nodiscard]] inline ruled_policy random_policy(random_source& random) {
   using headwise::union_of;
-  switch (random.below(6)) {
+  const token_count pool = random.one_in(2) ? random.between(1, 4) : random.between(1, 40);
+  const headwise::heavy_hitters hitters(pool);
+  ruled_window window = random_window(random);
+  ruled_special special = random_special(random);
+  ruled_nth nth = random_nth(random);
+  switch (random.below(10)) {
     case 0:
       return {headwise::global{}, [](const token&) { return headwise::forever; }};
-    case 1: {
-      ruled_window window = random_window(random);
-      return {window.policy, std::move(window.rule)};
-    }
-    case 2: {
-      ruled_special special = random_special(random);
-      return {std::move(special.policy), std::move(special.rule)};
-    }
-    case 3: {
-      ruled_nth nth = random_nth(random);
-      return {nth.policy, std::move(nth.rule)};
-    }
-    case 4: {
-      ruled_special special = random_special(random);
-      ruled_window window = random_window(random);
-      return {union_of(std::move(special.policy), window.policy),
-              longer_of(std::move(special.rule), std::move(window.rule))};
-    }
-    default: {
-      ruled_nth nth = random_nth(random);
-      ruled_window window = random_window(random);
-      return {union_of(nth.policy, window.policy),
-              longer_of(std::move(nth.rule), std::move(window.rule))};
-    }
+    case 1:
+      return {window.policy, window.rule};
+    case 2:
+      return {special.policy, special.rule};
+    case 3:
+      return {nth.policy, nth.rule};
+    case 4:
+      return {union_of(special.policy, window.policy), longer_of(special.rule, window.rule)};
+    case 5:
+      return {union_of(nth.policy, window.policy), longer_of(nth.rule, window.rule)};
+    case 6:
+      return {hitters, [](const token&) { return token_count{1}; }, pool};
+    case 7:
+      return {union_of(window.policy, hitters), window.rule, pool};
+    case 8:
+      return {union_of(special.policy, window.policy, hitters),
+              longer_of(special.rule, window.rule), pool};
+    default:
+      return {union_of(nth.policy, hitters), nth.rule, pool};
   }
 }
 

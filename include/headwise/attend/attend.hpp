@@ -3,13 +3,14 @@
 // Decode attention of one query position over one head: softmax(scale * Q K^T) V over exactly the
 // rows that the query sees, for all query heads of the group at once. One pass over the K rows, a
 // stable softmax in float, one pass over the V rows; each row is decoded once for the whole group.
-// The result does not depend on how the rows are spread over slabs.
-// No allocation, no lock, no throw. Different heads may be attended by different threads, each with
-// a scratch of its own.
+// The result does not depend on how the rows are spread over slabs. In an open step a head that
+// ranks is shown the probabilities, once for each query. No allocation, no lock, no throw.
+// Different heads may be attended by different threads, each with a scratch of its own.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory_resource>
 #include <span>
 #include <vector>
@@ -23,12 +24,13 @@ HEADWISE_NAMESPACE_BEGIN
 class attend_scratch {
  public:
   // max_rows: the most rows that a query will see. 4 * (group_size * max_rows + head_dim) bytes.
+  // Throws error(out_of_range) where that fills the address space.
   attend_scratch(std::uint32_t group_size, std::uint32_t head_dim, std::size_t max_rows,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : group_size_(group_size),
         max_rows_(max_rows),
         row_(head_dim, 0.0F, memory),
-        weights_(group_size * max_rows, 0.0F, memory) {}
+        weights_(checked_size(group_size, max_rows), 0.0F, memory) {}
 
   [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
   [[nodiscard]] std::size_t max_rows() const noexcept { return max_rows_; }
@@ -38,6 +40,14 @@ class attend_scratch {
   }
 
  private:
+  [[nodiscard]] static std::size_t checked_size(std::size_t group_size, std::size_t max_rows) {
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(float);
+    if (group_size != 0 && max_rows > most / group_size)
+      raise(error_code::out_of_range, "attend_scratch.max_rows", std::to_string(max_rows),
+            "at most " + std::to_string(most / group_size) + ", which fills the address space");
+    return group_size * max_rows;
+  }
+
   template <row_codec Key, row_codec Value>
   friend void attend(const head_view<Key, Value>&, position, rows<const float>, float, rows<float>,
                      std::span<float>, attend_scratch&) noexcept;
@@ -128,6 +138,7 @@ void attend(const head_view<Key, Value>& view, position query, rows<const float>
         detail::add_scaled(weights(g)[seen], row, out[g].data(), d);
     }
   });
+  if (view.awaits_attention(query)) view.observe(query, scratch.weights());
 }
 
 HEADWISE_NAMESPACE_END

@@ -28,6 +28,17 @@ inline constexpr token_count max_length = std::numeric_limits<token_count>::max(
   return pos <= query && query - pos < lifetime;
 }
 
+// The order in a ranked pool, total over distinct positions: what drew less attention ranks below;
+// of equals the later position does. A score that is not a number ranks below any number.
+[[nodiscard]] constexpr bool ranks_below(double a_score, position a, double b_score,
+                                         position b) noexcept {
+  const bool a_is_nan = a_score != a_score;
+  const bool b_is_nan = b_score != b_score;
+  if (a_is_nan != b_is_nan) return a_is_nan;
+  if (a_is_nan || a_score == b_score) return a > b;
+  return a_score < b_score;
+}
+
 // What a token is, as a bit set. User classes (image, audio, tool output ...) from
 // first_user_class.
 enum class token_classes : std::uint32_t { none = 0, sink = 1, special = 2, punctuation = 4 };

@@ -112,7 +112,8 @@ template <class Enum, std::size_t N>
 // Arrays that a built-in kind has no use for, empty ones too, of which a policy_spec keeps nothing.
 inline void refuse_strange_array(const std::string& name, const json_cursor& value,
                                  const std::string& kind) {
-  const bool leaf = kind == global::kind || kind == local_window::kind;
+  const bool leaf =
+      kind == global::kind || kind == local_window::kind || kind == heavy_hitters::kind;
   if ((name == "ids" && (leaf || kind == "union")) ||
       (name == "parts" && (leaf || kind == special_tokens::kind)))
     raise(error_code::malformed, value.place(), std::to_string(value.size()) + " " + name,

@@ -58,14 +58,23 @@ class append_step {
     });
   }
 
-  // What the step's queries see, the step's own rows included once they are written.
-  [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
-    return {state().streams(state().index(id)), state().layout(), state().shape().head_dim,
-            state().first_query(), state().last_query()};
+  // Heads that rank, in a last_query step, before their rows are written. column_sums: for each
+  // position, [length + n], the probabilities summed over the step's queries and the group; without
+  // the newest query where attend or observe will count it. The tokens whose lifetime has ended by
+  // then are ranked once, by these sums. O(length + n * pool).
+  void observe_prompt(head_id head, std::span<const float> column_sums) noexcept {
+    state().observe_prompt(state().index(head), column_sums);
   }
 
-  // Keeps the step. Every head must have been written, unless the step has no tokens. O(heads),
-  // plus the rows that leave and, where only the last query attended, the step's tokens.
+  // What the step's queries see, the step's own rows included once they are written. A head that
+  // ranks must be shown the attention of every query, in order: by attend or head_view::observe.
+  [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
+    return state().template view<Key, Value>(state().index(id), true);
+  }
+
+  // Keeps the step. Every head must have been written, unless the step has no tokens, and heads
+  // that rank must have been shown its attention. O(heads), plus the rows that leave and, where
+  // only the last query attended, the step's tokens.
   void commit() && noexcept {
     state().commit();
     state_ = nullptr;

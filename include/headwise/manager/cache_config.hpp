@@ -25,6 +25,8 @@ struct cache_config {
   // A sequence may always be rolled back to this many tokens behind the greatest length that it
   // had; rows stay that much longer.
   token_count rollback_horizon = 0;
+  // Tokens of a step that a sequence has room for from the start; a longer step asks `memory` once.
+  std::size_t step_tokens = 1;
   // All rows, pages, tables and states come from here. Not so the policies of a manager's plan and
   // the id sets that they share, which are made before there is a manager.
   std::pmr::memory_resource* memory = std::pmr::get_default_resource();

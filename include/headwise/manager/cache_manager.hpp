@@ -9,7 +9,8 @@
 //   std::move(*step).commit();
 //
 // An append may take a page from config.memory; with reserved_pages == pages all were taken at
-// construction, and the decode path asks for nothing any more.
+// construction. Then only a step of more tokens than config.step_tokens and any before it asks for
+// memory, and heads that rank do while their tables of scores grow.
 // Rows are kept per KV head and per its policy (FastGen, arXiv:2310.01801), once for the group of
 // query heads that reads them. One owner thread for open, append, commit, rollback, fork and close.
 #pragma once
@@ -37,7 +38,7 @@ class cache_manager {
   // and what the memory resource throws where it refuses the reserved pages.
   cache_manager(model_shape shape, std::vector<policy> per_head, const cache_config& config)
       : shape_(checked(shape, config)),
-        horizon_(config.rollback_horizon),
+        config_(config),
         plan_(std::move(per_head)),
         memory_(config.memory),
         pool_(
@@ -51,12 +52,18 @@ class cache_manager {
     HEADWISE_EXPECTS(sequences_ == 0, "a cache_manager destroyed before its sequences");
   }
 
-  // An empty sequence with this manager's plan. Throws std::bad_alloc where memory refuses.
-  [[nodiscard]] sequence_type open() { return open_with(plan_); }
+  // An empty sequence with this manager's plan. expected_length: what pools of heavy hitters that
+  // are a fraction of the length are cut for; without it they get their cap. Throws what the memory
+  // resource throws where it refuses.
+  [[nodiscard]] sequence_type open(token_count expected_length = max_length) {
+    return open_with(plan_, expected_length);
+  }
   // The same with a plan of its own, [layers * kv_heads]: per-prompt profiling, beams of two minds.
-  [[nodiscard]] sequence_type open(const std::vector<policy>& per_head) {
+  // Throws error(shape_mismatch) on another number of policies.
+  [[nodiscard]] sequence_type open(const std::vector<policy>& per_head,
+                                   token_count expected_length = max_length) {
     check_plan(per_head);
-    return open_with(per_head);
+    return open_with(per_head, expected_length);
   }
 
   [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }
@@ -111,13 +118,15 @@ class cache_manager {
           std::to_string(shape_.layers) + " layers x " + std::to_string(shape_.kv_heads) +
               " KV heads = " + std::to_string(shape_.heads()));
   }
-  [[nodiscard]] sequence_type open_with(const std::vector<policy>& per_head) {
-    return sequence_type(detail::make_state<Policies>(
-        &memory_, &sequences_, shape_, std::span<const policy>(per_head), horizon_, pool_));
+  [[nodiscard]] sequence_type open_with(const std::vector<policy>& per_head,
+                                        token_count expected_length) {
+    return sequence_type(detail::make_state<Policies>(&memory_, &sequences_, shape_,
+                                                      std::span<const policy>(per_head),
+                                                      expected_length, config_, pool_));
   }
 
   model_shape shape_;
-  token_count horizon_;
+  cache_config config_;
   std::vector<policy> plan_;
   detail::counting_resource memory_;
   detail::page_pool pool_;

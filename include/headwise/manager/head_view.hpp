@@ -2,26 +2,28 @@
 //
 // head_view: what the queries of one head see, as slabs. The engine's own kernel reads it, or
 // attend/attend.hpp does.
-// A view: valid until the next commit, cancel, rollback or close of its sequence. Const and free of
-// state, so any number of threads may read.
+// A view: valid until the next commit, cancel, rollback or close of its sequence. Reading is const
+// and free of state, so any number of threads may read; observe() is for the one that attends.
 #pragma once
 
 #include <span>
 
 #include "headwise/codec/concepts.hpp"
-#include "headwise/store/token_stream.hpp"
+#include "headwise/core/rows.hpp"
+#include "headwise/store/head_rows.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
 template <row_codec Key, row_codec Value>
 class head_view {
  public:
-  using key_codec = Key;
-  using value_codec = Value;
-
-  head_view(std::span<const detail::token_stream> streams, const page_layout& layout,
-            std::uint32_t head_dim, position first_query, position last_query) noexcept
+  // observed: the pool that an open step shows its attention to, or nullptr.
+  head_view(std::span<const detail::token_stream> streams, const detail::ranked_pool* pool,
+            detail::ranked_pool* observed, const page_layout& layout, std::uint32_t head_dim,
+            position first_query, position last_query) noexcept
       : streams_(streams),
+        pool_(pool),
+        observed_(observed),
         layout_(&layout),
         head_dim_(head_dim),
         first_query_(first_query),
@@ -31,27 +33,51 @@ class head_view {
   // The first query that is answered exactly: of the open step, else the newest of the sequence
   // (or as far back as rollback_horizon says); after a rollback perhaps only the next one.
   [[nodiscard]] position first_query() const noexcept { return first_query_; }
-  // The last one: the newest token of the open step, else the token that comes next.
+  // The last one: the newest token of the open step, else the token that comes next. On a head that
+  // ranks, the first that has not been observed: what later ones see depends on it.
   [[nodiscard]] position last_query() const noexcept { return last_query_; }
   // Rows held, whether or not a query sees them: no query sees more. O(streams).
   [[nodiscard]] std::size_t resident_rows() const noexcept {
     std::size_t count = 0;
     for (const auto& stream : streams_) count += stream.rows();
-    return count;
+    return count + (pool_ == nullptr ? 0 : pool_->rows());
   }
 
-  // fn(const slab&) for the rows that `query` sees: sees(query, pos, lifetime) and nothing else.
-  // Streams by ascending lifetime, each oldest first. query: first_query() .. last_query().
-  // O(pages).
+  // fn(const slab&) for the rows that `query` sees: those with sees(query, pos, lifetime), and the
+  // heavy hitters of a head that ranks. Streams by ascending lifetime, each oldest first, then the
+  // heavy hitters. query: first_query() .. last_query(). O(pages + heavy hitters).
   template <class Fn>
   void for_each_slab(position query, Fn&& fn) const {
     HEADWISE_EXPECTS(query >= first_query_, "a query asks for rows that may be gone by now");
     HEADWISE_EXPECTS(query <= last_query_, "a query lies beyond the tokens that were appended");
     for (const auto& stream : streams_) stream.for_each_slab(query, *layout_, fn);
+    if (pool_ != nullptr) pool_->for_each_slab(query, streams_, *layout_, fn);
+  }
+
+  // The attention of `query` decides about heavy hitters and has not been counted: attend does so,
+  // or the engine by observe().
+  [[nodiscard]] bool awaits_attention(position query) const noexcept {
+    return observed_ != nullptr && observed_->is_shown() && query == observed_->next_query() &&
+           query <= last_query_;
+  }
+  // weights: the probabilities of `query`, [query heads, rows seen] in the order of for_each_slab
+  // (or their sum over the group, [1, rows seen]). Queries in order, each once. O(rows + pool).
+  void observe(position query, rows<const float> weights) const noexcept {
+    HEADWISE_EXPECTS(awaits_attention(query),
+                     "observe is for the next query of an open step on a head that ranks");
+    observed_->observe(query, weights, streams_, *layout_);
+  }
+  // fn(position, score): the attention that each row drew so far, for the rows that the next query
+  // may see and that may yet compete; none on a head that does not rank.
+  template <class Fn>
+  void for_each_score(Fn&& fn) const {
+    if (pool_ != nullptr) pool_->for_each_scored(streams_, *layout_, fn);
   }
 
  private:
   std::span<const detail::token_stream> streams_;
+  const detail::ranked_pool* pool_;
+  detail::ranked_pool* observed_;
   const page_layout* layout_;
   std::uint32_t head_dim_;
   position first_query_;

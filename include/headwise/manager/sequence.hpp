@@ -85,9 +85,10 @@ class sequence {
     return state().rollback_blocker(length() - n);
   }
 
-  // A second sequence with the same tokens; pages are shared until one side writes into them.
-  // No step may be open. Throws std::bad_alloc where the memory resource refuses. O(pages).
-  [[nodiscard]] sequence fork() const {
+  // A second sequence with the same tokens; pages are shared until one side writes into them. By
+  // the owner thread, as it counts in the manager. No step may be open. Throws std::bad_alloc where
+  // the memory resource refuses. O(pages).
+  [[nodiscard]] sequence fork() {
     const auto& deleter = state_.get_deleter();
     return sequence(detail::make_state<Policies>(deleter.memory(), deleter.sequences(),
                                                  std::as_const(state())));
@@ -96,8 +97,7 @@ class sequence {
   // What the newest query sees, as far back as head_view::first_query says; right after a rollback
   // perhaps only what the next one will.
   [[nodiscard]] head_view<Key, Value> head(head_id id) const noexcept {
-    return {state().streams(state().index(id)), state().layout(), state().shape().head_dim,
-            state().first_query(), state().last_query()};
+    return state().template view<Key, Value>(state().index(id), false);
   }
   [[nodiscard]] token_count length() const noexcept { return state().length(); }
   // [layers * kv_heads], layer-major.

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The state of one sequence: a policy and a few streams for each head, its length, its open step.
+// The state of one sequence: a policy and a few streams for each head, a ranked pool for each head
+// that ranks, the length, the open step.
 // Everything here works in numbers of rows and bytes; codecs join in append_step.hpp.
 //
 // With N the length after a step, keep_from is the first query that must still be answered:
 //   during the step   min(first attending query, N - horizon)
 //   after commit      min(N - 1, N - horizon)            so that it does not depend on chunking
 // but never less than it was: what is freed stays so. Only a rollback lowers it, to the next query.
-// A row is resident iff sees(keep_from, pos, lifetime), and it is freed at commit, never before.
+// A row of a stream is resident iff sees(keep_from, pos, lifetime), and it is freed at commit,
+// never before. Scores go back to undo_floor, which is N - horizon too, or the end of a prompt that
+// was ranked once.
 #pragma once
 
 #include <algorithm>
 #include <memory_resource>
 #include <optional>
 #include <span>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "headwise/manager/cache_config.hpp"
+#include "headwise/manager/head_view.hpp"
 #include "headwise/manager/stats.hpp"
-#include "headwise/policy/policy_list.hpp"
-#include "headwise/store/token_stream.hpp"
+#include "headwise/manager/token_check.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
@@ -31,58 +32,52 @@ class sequence_state {
  public:
   using policy = typename Policies::variant;
 
-  // plan: [layers * kv_heads], layer-major.
-  sequence_state(const model_shape& shape, std::span<const policy> plan, token_count horizon,
-                 page_pool& pool, std::pmr::memory_resource* memory)
-      : shape_(shape),
-        horizon_(horizon),
-        pool_(&pool),
-        plan_(plan.begin(), plan.end(), memory),
-        first_stream_(memory),
-        streams_(memory),
-        written_(plan.size(), char{1}, memory),
-        tokens_(memory) {
-    first_stream_.reserve(plan_.size() + 1);
-    std::size_t count = 0;
-    for (const policy& p : plan_) count += lifetimes_of(p).size();
-    streams_.reserve(count);
-    for (const policy& p : plan_) {
-      HEADWISE_EXPECTS(lifetimes_of(p).size() > 0 && lifetimes_of(p)[0] > 0,
-                       "a policy gives no lifetimes, or one below 1");
-      first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-      for (const token_count lifetime : lifetimes_of(p)) streams_.emplace_back(lifetime);
-    }
-    first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-  }
+  // plan: [layers * kv_heads], layer-major. expected_length: what pools that are a fraction of the
+  // length are cut for. Throws what the memory resource throws.
+  sequence_state(const model_shape& shape, std::span<const policy> plan,
+                 token_count expected_length, const cache_config& config, page_pool& pages,
+                 std::pmr::memory_resource* memory)
+      : sequence_state(
+            shape, plan, config.rollback_horizon, config.step_tokens, pages, memory,
+            [&](std::size_t head) { return pool_rows_of(plan[head], expected_length); }) {}
   // The same tokens over the same pages. Throws what the memory resource throws; the destructor
   // then gives back what was shared by that time.
   sequence_state(const sequence_state& parent, std::pmr::memory_resource* memory)
-      : sequence_state(parent.shape_, parent.plan_, parent.horizon_, *parent.pool_, memory) {
+      : sequence_state(parent.shape_, parent.plan_, parent.horizon_, parent.tokens_.capacity(),
+                       *parent.pages_, memory, [&](std::size_t head) {
+                         const ranked_pool* const pool = parent.pool(head);
+                         return pool == nullptr ? token_count{0} : pool->capacity();
+                       }) {
     HEADWISE_EXPECTS(!parent.step_open_, "fork while a step is open");
     for (std::size_t i = 0; i < streams_.size(); ++i)
-      parent.streams_[i].share_with(streams_[i], *pool_);
+      parent.streams_[i].share_with(streams_[i], *pages_);
+    for (std::size_t i = 0; i < pools_.size(); ++i) parent.pools_[i].share_with(pools_[i]);
     length_ = parent.length_;
     keep_from_ = parent.keep_from_;
+    undo_floor_ = parent.undo_floor_;
+    ranked_from_ = parent.ranked_from_;
   }
   sequence_state(const sequence_state&) = delete;
   sequence_state& operator=(const sequence_state&) = delete;
   ~sequence_state() {
     HEADWISE_EXPECTS(!step_open_, "a sequence closed while a step is open");
-    for (token_stream& stream : streams_) stream.clear(*pool_);
+    for (token_stream& stream : streams_) stream.clear(*pages_);
+    for (ranked_pool& ranked : pools_) ranked.clear(*pages_);
   }
 
   [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] const page_layout& layout() const noexcept { return pool_->layout(); }
+  [[nodiscard]] const page_layout& layout() const noexcept { return pages_->layout(); }
   [[nodiscard]] token_count length() const noexcept { return length_; }
   [[nodiscard]] std::span<const policy> plan() const noexcept { return plan_; }
   [[nodiscard]] std::span<const token> step_tokens() const noexcept { return tokens_; }
-  [[nodiscard]] position first_query() const noexcept {
-    return step_open_ ? step_from_ : keep_from_;
+  [[nodiscard]] position first_query(std::size_t head) const noexcept {
+    const position first = step_open_ ? step_from_ : keep_from_;
+    if (pool(head) == nullptr) return first;
+    return std::max(first, step_open_ && prompt_ ? newest_query() : ranked_from_);
   }
-
-  [[nodiscard]] position last_query() const noexcept {
-    return length_ +
-           (step_open_ && !tokens_.empty() ? static_cast<position>(tokens_.size()) - 1 : 0);
+  [[nodiscard]] position last_query(std::size_t head) const noexcept {
+    const position last = step_open_ && !tokens_.empty() ? newest_query() : length_;
+    return pool(head) == nullptr ? last : std::min(last, pool(head)->next_query());
   }
 
   [[nodiscard]] std::size_t index(head_id head) const noexcept {
@@ -94,34 +89,58 @@ class sequence_state {
     return {streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]};
   }
 
-  // Pages that a step of these tokens takes. O(heads * tokens).
+  // nullptr on a head that does not rank.
+  [[nodiscard]] const ranked_pool* pool(std::size_t head) const noexcept {
+    return pool_of_.empty() || pool_of_[head] == no_pool ? nullptr : &pools_[pool_of_[head]];
+  }
+  [[nodiscard]] ranked_pool* pool(std::size_t head) noexcept {
+    return const_cast<ranked_pool*>(std::as_const(*this).pool(head));
+  }
+
+  // observing: for the queries of the open step, which show the head's pool their attention.
+  template <class Key, class Value>
+  [[nodiscard]] head_view<Key, Value> view(std::size_t head, bool observing) noexcept {
+    return {streams(head),   pool(head),      observing ? pool(head) : nullptr,
+            layout(),        shape_.head_dim, first_query(head),
+            last_query(head)};
+  }
+
+  // Pages that a step of these tokens takes, at most where heads rank. O(heads * tokens).
   [[nodiscard]] std::size_t pages_needed(std::span<const token> tokens,
                                          attend_scope scope) const noexcept {
     std::size_t pages = 0;
+    const bool prompt = is_prompt(tokens.size(), scope);
     const position from = step_keep_from(tokens.size(), scope);
-    for (std::size_t head = 0; head < plan_.size(); ++head)
-      for (const token_stream& stream : streams(head))
-        pages += stream.pages_needed(count_rows(head, stream, tokens, from), layout());
+    for (std::size_t head = 0; head < plan_.size(); ++head) {
+      const step_demand demand = demand_of(head, tokens, from, prompt);
+      for (std::size_t s = 0; s < streams(head).size(); ++s)
+        pages += streams(head)[s].pages_needed(demand.rows[s], layout());
+      if (pool(head) != nullptr) pages += pool(head)->pages_needed(demand.pool, layout());
+    }
     return pages;
   }
 
   // All or nothing: slots for every head, or false and nothing changed.
   [[nodiscard]] bool try_begin(std::span<const token> tokens, attend_scope scope) noexcept {
-    check_tokens(tokens);
+    HEADWISE_EXPECTS(!step_open_, "a second step while one is open");
+    check_tokens<policy>(tokens, length_, plan_, shape_.kv_heads);
     if (tokens.size() > max_length - length_) return false;
-    if (pages_needed(tokens, scope) > pool_->available()) return false;
     if (!memory_suffices([&] { tokens_.assign(tokens.begin(), tokens.end()); })) return false;
+    prompt_ = is_prompt(tokens.size(), scope);
     step_from_ = step_keep_from(tokens.size(), scope);
+    const auto count = static_cast<token_count>(tokens.size());
+    const position undo_from = undo_floor_after(length_ + count);
+    std::size_t head = 0;
+    while (head < plan_.size() &&
+           rows_of(head).try_begin(demand_of(head, tokens_, step_from_, prompt_), length_, count,
+                                   undo_from, *pages_))
+      ++head;
+    if (head < plan_.size()) {
+      while (head > 0) rows_of(--head).cancel(*pages_);
+      return false;
+    }
     step_open_ = true;
     std::fill(written_.begin(), written_.end(), tokens.empty() ? char{1} : char{0});
-    for (std::size_t head = 0; head < plan_.size(); ++head) {
-      for (token_stream& stream : mutable_streams(head)) {
-        if (stream.try_extend(count_rows(head, stream, tokens, step_from_), *pool_)) continue;
-        for (token_stream* undo = streams_.data(); undo <= &stream; ++undo) undo->cancel(*pool_);
-        step_open_ = false;
-        return false;
-      }
-    }
     return true;
   }
 
@@ -132,18 +151,33 @@ class sequence_state {
     HEADWISE_EXPECTS(written_[head] == 0 || tokens_.empty(),
                      "a head was written twice in one step");
     written_[head] = 1;
-    const std::span<token_stream> head_streams = mutable_streams(head);
-    std::visit(
-        [&](const auto& p) {
-          for (std::size_t i = 0; i < tokens_.size(); ++i) {
-            token_stream& stream = stream_of(head_streams, p.lifetime(tokens_[i]));
-            if (stream.expired(tokens_[i].pos, step_from_)) continue;
-            const token_stream::slot slot = stream.next_slot(layout());
-            *slot.pos = tokens_[i].pos;
-            put(i, slot);
-          }
-        },
-        plan_[head]);
+    ranked_pool* const ranked = pool(head);
+    HEADWISE_EXPECTS(ranked == nullptr || ranked->is_shown(),
+                     "a ranked head needs the column sums of a prompt before its rows");
+    const std::span<token_stream> all = rows_of(head).streams;
+    const auto put_row = [&](std::size_t i, const token_stream::slot& slot) {
+      *slot.pos = tokens_[i].pos;
+      put(i, slot);
+    };
+    for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+      if (!all[s].expired(tokens_[i].pos, step_from_))
+        put_row(i, all[s].next_slot(layout()));
+      else if (ranked != nullptr)
+        if (const auto slot = ranked->unstored_slot(tokens_[i].pos, layout())) put_row(i, *slot);
+    });
+  }
+  void observe_prompt(std::size_t head, std::span<const float> column_sums) noexcept {
+    HEADWISE_EXPECTS(pool(head) != nullptr, "observe_prompt is for a head that ranks");
+    HEADWISE_EXPECTS(column_sums.size() == length_ + tokens_.size(),
+                     "observe_prompt needs a sum for each position of the sequence");
+    pool(head)->observe_prompt(column_sums, streams(head), layout(), [&](auto&& own) {
+      for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+        const token_stream& stream = streams(head)[s];
+        if (stream.lifetime() != forever)
+          own(static_cast<std::uint32_t>(s), tokens_[i].pos,
+              !stream.expired(tokens_[i].pos, step_from_));
+      });
+    });
   }
 
   void commit() noexcept {
@@ -152,15 +186,17 @@ class sequence_state {
     if (!tokens_.empty()) {
       length_ += static_cast<token_count>(tokens_.size());
       keep_from_ = std::max(keep_from_, std::min<position>(length_ - 1, floor(length_)));
+      undo_floor_ = undo_floor_after(length_);
+      if (prompt_) ranked_from_ = length_ - 1;
     }
     for (std::size_t head = 0; head < plan_.size(); ++head)
-      for (token_stream& stream : mutable_streams(head))
-        stream.commit(keep_from_, newest_skipped(head, stream), *pool_);
+      rows_of(head).commit(length_, keep_from_, std::max(keep_from_, ranked_from_),
+                           newest_skipped(head), *pages_);
     step_open_ = false;
     audit();
   }
   void cancel() noexcept {
-    for (token_stream& stream : streams_) stream.cancel(*pool_);
+    for (std::size_t head = 0; head < plan_.size(); ++head) rows_of(head).cancel(*pages_);
     step_open_ = false;
     audit();
   }
@@ -168,13 +204,15 @@ class sequence_state {
   // Why a rollback to `length` would not be exact, for the first head that cannot; O(heads).
   [[nodiscard]] std::optional<rollback_refusal> rollback_blocker(
       token_count length) const noexcept {
-    for (std::size_t head = 0; head < plan_.size(); ++head)
+    for (std::size_t head = 0; head < plan_.size(); ++head) {
+      const head_id id{static_cast<std::uint32_t>(head / shape_.kv_heads),
+                       static_cast<std::uint32_t>(head % shape_.kv_heads)};
+      if (pool(head) != nullptr && length != 0 && length < undo_floor_)
+        return rollback_refusal{id, length, undo_floor_};
       for (const token_stream& stream : streams(head))
         if (const auto needed = stream.missing_after_rollback(length))
-          return rollback_refusal{{static_cast<std::uint32_t>(head / shape_.kv_heads),
-                                   static_cast<std::uint32_t>(head % shape_.kv_heads)},
-                                  *needed,
-                                  stream.oldest(layout()).value_or(length_)};
+          return rollback_refusal{id, *needed, stream.oldest(layout()).value_or(length_)};
+    }
     return std::nullopt;
   }
   [[nodiscard]] bool try_truncate(token_count length) noexcept {
@@ -182,9 +220,10 @@ class sequence_state {
     if (length > length_) return false;
     if (length == length_) return true;
     if (rollback_blocker(length)) return false;
-    for (token_stream& stream : streams_) stream.rollback(length, *pool_);
+    for (std::size_t head = 0; head < plan_.size(); ++head) rows_of(head).rollback(length, *pages_);
     length_ = length;
     keep_from_ = std::min(keep_from_, length_);
+    if (length_ == 0) undo_floor_ = ranked_from_ = 0;
     audit();
     return true;
   }
@@ -198,37 +237,122 @@ class sequence_state {
       result.resident_rows += stream.rows();
       pages += stream.pages();
     }
+    const std::size_t linked = pages;
+    std::size_t ranked_bytes =
+        pool_of_.capacity() * sizeof(std::uint32_t) + pools_.capacity() * sizeof(ranked_pool);
+    for (const ranked_pool& pool : pools_) {
+      result.resident_rows += pool.rows();
+      pages += pool.pages();
+      ranked_bytes += pool.metadata_bytes();
+    }
     const std::size_t row_bytes = layout().row_bytes();
     result.full_rows = plan_.size() * length_;
     result.payload_bytes = result.resident_rows * row_bytes;
     result.full_bytes = result.full_rows * row_bytes;
     result.reserved_bytes = (pages * layout().page_tokens - result.resident_rows) * row_bytes;
-    result.metadata_bytes =
-        sizeof(*this) + plan_.capacity() * sizeof(policy) +
-        first_stream_.capacity() * sizeof(std::uint32_t) +
-        streams_.capacity() * sizeof(token_stream) + written_.capacity() +
-        tokens_.capacity() * sizeof(token) +
-        pages * (pool_->link_bytes() + layout().page_bytes() - layout().page_tokens * row_bytes);
+    result.metadata_bytes = sizeof(*this) + plan_.capacity() * sizeof(policy) +
+                            first_stream_.capacity() * sizeof(std::uint32_t) +
+                            streams_.capacity() * sizeof(token_stream) + written_.capacity() +
+                            tokens_.capacity() * sizeof(token) + ranked_bytes +
+                            linked * pages_->link_bytes() +
+                            pages * (layout().page_bytes() - layout().page_tokens * row_bytes);
     return result;
   }
 
  private:
-  // The stream of a lifetime. A policy that breaks its contract must not lose tokens in silence.
-  [[nodiscard]] static token_stream& stream_of(std::span<token_stream> head_streams,
-                                               token_count lifetime) noexcept {
-    const auto found = std::find_if(head_streams.begin(), head_streams.end(),
-                                    [&](const auto& s) { return s.lifetime() == lifetime; });
-    HEADWISE_EXPECTS(found != head_streams.end(),
-                     "a policy gave a lifetime that is not a member of its lifetimes()");
-    return *found;
+  static constexpr std::uint32_t no_pool = std::numeric_limits<std::uint32_t>::max();
+
+  template <class CapacityOf>
+  sequence_state(const model_shape& shape, std::span<const policy> plan, token_count horizon,
+                 std::size_t step_tokens, page_pool& pages, std::pmr::memory_resource* memory,
+                 CapacityOf&& capacity_of)
+      : shape_(shape),
+        horizon_(horizon),
+        pages_(&pages),
+        plan_(plan.begin(), plan.end(), memory),
+        first_stream_(memory),
+        streams_(memory),
+        pool_of_(memory),
+        pools_(memory),
+        written_(plan.size(), char{1}, memory),
+        tokens_(memory) {
+    make_streams();
+    make_pools(capacity_of);
+    tokens_.reserve(step_tokens);
   }
-  void audit() const noexcept {
-    for ([[maybe_unused]] const token_stream& stream : streams_)
-      HEADWISE_AUDIT(stream.is_sound(keep_from_, length_, layout()),
-                     "a stream holds other rows than its head's policy asks for");
+  void make_streams() {
+    first_stream_.reserve(plan_.size() + 1);
+    std::size_t count = 0;
+    for (const policy& p : plan_) count += lifetimes_of(p).size();
+    streams_.reserve(count);
+    for (const policy& p : plan_) {
+      HEADWISE_EXPECTS(lifetimes_of(p).size() > 0 && lifetimes_of(p)[0] > 0,
+                       "a policy gives no lifetimes, or one below 1");
+      first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
+      for (const token_count lifetime : lifetimes_of(p)) streams_.emplace_back(lifetime);
+    }
+    first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
   }
-  [[nodiscard]] std::span<token_stream> mutable_streams(std::size_t head) noexcept {
-    return {streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]};
+  // capacity_of(head): rows of its pool. A sequence without ranked heads has no table of them.
+  template <class CapacityOf>
+  void make_pools(CapacityOf& capacity_of) {
+    std::size_t count = 0;
+    for (std::size_t head = 0; head < plan_.size(); ++head)
+      if (capacity_of(head) > 0) ++count;
+    if (count == 0) return;
+    pool_of_.assign(plan_.size(), no_pool);
+    pools_.reserve(count);
+    for (std::size_t head = 0; head < plan_.size(); ++head) {
+      const token_count capacity = capacity_of(head);
+      if (capacity == 0) continue;
+      pool_of_[head] = static_cast<std::uint32_t>(pools_.size());
+      pools_.emplace_back(capacity, streams(head), pools_.get_allocator().resource());
+    }
+  }
+
+  // fn(i, stream) for each token: which of the head's streams its lifetime makes it part of. A
+  // policy that breaks its contract must not lose tokens in silence.
+  template <class Fn>
+  void for_each_token(std::size_t head, std::span<const token> tokens, Fn&& fn) const {
+    const std::span<const token_stream> all = streams(head);
+    std::visit(
+        [&](const auto& p) {
+          for (std::size_t i = 0; i < tokens.size(); ++i) {
+            const token_count lifetime = p.lifetime(tokens[i]);
+            std::size_t s = 0;
+            while (s < all.size() && all[s].lifetime() != lifetime) ++s;
+            HEADWISE_EXPECTS(s < all.size(),
+                             "a policy gave a lifetime that is not a member of its lifetimes()");
+            fn(i, s);
+          }
+        },
+        plan_[head]);
+  }
+  [[nodiscard]] step_demand demand_of(std::size_t head, std::span<const token> tokens,
+                                      position from, bool prompt) const noexcept {
+    step_demand demand;
+    demand.pool.prompt = prompt;
+    const std::span<const token_stream> all = streams(head);
+    const std::uint64_t after = std::uint64_t{length_} + tokens.size();
+    for_each_token(head, tokens, [&](std::size_t i, std::size_t s) {
+      const bool stored = !all[s].expired(tokens[i].pos, from);
+      demand.rows[s] += stored ? 1 : 0;
+      if (std::uint64_t{tokens[i].pos} + all[s].lifetime() > after) return;
+      ++demand.pool.expiring;
+      demand.pool.unstored += stored ? 0 : 1;
+    });
+    if (pool(head) != nullptr)
+      demand.pool.expiring += expiring_rows(all, length_, static_cast<position>(after), layout());
+    return demand;
+  }
+  [[nodiscard]] head_rows rows_of(std::size_t head) noexcept {
+    return {{streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]},
+            pool(head)};
+  }
+  void audit() noexcept {
+    for (std::size_t head = 0; head < plan_.size(); ++head)
+      HEADWISE_AUDIT(rows_of(head).is_sound(keep_from_, length_, layout()),
+                     "a head holds other rows than its policy asks for");
   }
   // The first query that a rollback may lead back to.
   [[nodiscard]] position floor(token_count length) const noexcept {
@@ -240,67 +364,43 @@ class sequence_state {
     const position attending = scope == attend_scope::every_query ? length_ : after - 1;
     return std::max(keep_from_, std::min(attending, floor(after)));
   }
-  [[nodiscard]] std::size_t count_rows(std::size_t head, const token_stream& stream,
-                                       std::span<const token> tokens,
-                                       position from) const noexcept {
-    return std::visit(
-        [&](const auto& p) {
-          std::size_t count = 0;
-          for (const token& t : tokens)
-            if (p.lifetime(t) == stream.lifetime() && !stream.expired(t.pos, from)) ++count;
-          return count;
-        },
-        plan_[head]);
+  // A step whose attention ranked heads are shown as column sums.
+  [[nodiscard]] static bool is_prompt(std::size_t count, attend_scope scope) noexcept {
+    return scope == attend_scope::last_query && count > 0;
   }
-  [[nodiscard]] std::optional<position> newest_skipped(std::size_t head,
-                                                       const token_stream& stream) const noexcept {
-    if (step_from_ <= length_ - tokens_.size()) return std::nullopt;
-    for (auto t = tokens_.rbegin(); t != tokens_.rend(); ++t)
-      if (stream.expired(t->pos, step_from_) && lifetime_of(plan_[head], *t) == stream.lifetime())
-        return t->pos;
-    return std::nullopt;
+  [[nodiscard]] position newest_query() const noexcept {
+    return length_ + static_cast<position>(tokens_.size()) - 1;
   }
-  void check_tokens(std::span<const token> tokens) const noexcept {
-    HEADWISE_EXPECTS(!step_open_, "a second step while one is open");
-#if HEADWISE_CHECK_LEVEL >= 1
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].pos != length_ + i) reject_position(tokens[i].pos, length_ + i);
-      if (tokens[i].id < 0) require_ids_unused(tokens[i].pos);
-    }
-#else
-    static_cast<void>(tokens);
-#endif
+  [[nodiscard]] position undo_floor_after(token_count length) const noexcept {
+    return std::max(undo_floor_, prompt_ ? length : floor(length));
   }
-  [[noreturn]] static void reject_position(std::size_t got, std::size_t next) noexcept {
-    const std::string message =
-        "position " + std::to_string(got) +
-        (got < next ? " is already stored, next is " : " leaves a gap, next is ") +
-        std::to_string(next);
-    contract_broken(__FILE__, __LINE__, "token.pos == length", message.c_str());
-  }
-  void require_ids_unused(position pos) const noexcept {
-    for (std::size_t head = 0; head < plan_.size(); ++head) {
-      if (!std::visit([](const auto& p) { return needs_token_ids(p); }, plan_[head])) continue;
-      const std::string message =
-          "layer " + std::to_string(head / shape_.kv_heads) + " head " +
-          std::to_string(head % shape_.kv_heads) +
-          ": its policy special_tokens needs token ids, and the token at position " +
-          std::to_string(pos) + " has none";
-      contract_broken(__FILE__, __LINE__, "token.id >= 0", message.c_str());
-    }
+  // By stream: the last token of the step that was never given a slot.
+  [[nodiscard]] std::array<std::optional<position>, lifetime_set::capacity> newest_skipped(
+      std::size_t head) const noexcept {
+    std::array<std::optional<position>, lifetime_set::capacity> result;
+    if (step_from_ <= length_ - tokens_.size()) return result;
+    for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+      if (streams(head)[s].expired(tokens_[i].pos, step_from_)) result[s] = tokens_[i].pos;
+    });
+    return result;
   }
 
   model_shape shape_;
   token_count horizon_;
-  page_pool* pool_;
+  page_pool* pages_;
   std::pmr::vector<policy> plan_;                 // [heads]
   std::pmr::vector<std::uint32_t> first_stream_;  // [heads + 1]
   std::pmr::vector<token_stream> streams_;        // by head, then by ascending lifetime
+  std::pmr::vector<std::uint32_t> pool_of_;       // [heads], or empty where none ranks
+  std::pmr::vector<ranked_pool> pools_;           // by head
   std::pmr::vector<char> written_;                // [heads], in the open step
   std::pmr::vector<token> tokens_;                // of the open step
   token_count length_ = 0;
   position keep_from_ = 0;
+  position undo_floor_ = 0;   // ranked heads roll back no further
+  position ranked_from_ = 0;  // and answer no query before
   position step_from_ = 0;
+  bool prompt_ = false;
   bool step_open_ = false;
 };
 

@@ -40,11 +40,12 @@ struct manager_stats {
   std::size_t sequences = 0;
 };
 
-// A rollback that is not exact any more: which head, what it would need, what it still has.
+// A rollback that is not exact any more: which head, what it would need, what it still has. On a
+// head that ranks: the length that was asked for, and the least that its scores go back to.
 struct rollback_refusal {
   head_id head;
   position needed = 0;       // the oldest position that the next query would see
-  position oldest_kept = 0;  // the oldest that the head still holds of that lifetime
+  position oldest_kept = 0;  // the oldest that the head holds of that lifetime; none: the length
 };
 
 HEADWISE_NAMESPACE_END

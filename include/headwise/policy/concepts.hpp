@@ -10,6 +10,7 @@
 //   lifetime(global, t)            = forever
 //   lifetime(local_window{w}, t)   = w                      w counts the query's own token; w >= 1
 //   lifetime(special_tokens{s}, t) = forever if t is in s, else 1
+//   lifetime(heavy_hitters{k}, t)  = 1, and then the token competes for one of k places
 //   lifetime(union_of<P...>, t)    = max(lifetime(P, t)...)
 //
 // A policy of your own is any regular type with the two functions below; see
@@ -34,6 +35,25 @@ concept retention_policy = std::regular<P> && std::is_nothrow_copy_constructible
   { policy.lifetimes() }
   noexcept->std::same_as<lifetime_set>;
 };
+
+// A policy that ranks: of the tokens past their lifetime it keeps the pool_rows(length) that drew
+// the most attention, in a sequence that was opened for `length` tokens. Its heads need the
+// attention probabilities of every query (attend, head_view::observe); other heads have no such
+// store.
+template <class P>
+concept ranked_policy = retention_policy<P> && requires(const P& policy, token_count length) {
+  { policy.pool_rows(length) }
+  noexcept->std::same_as<token_count>;
+};
+
+template <class P>
+[[nodiscard]] constexpr token_count pool_rows(const P& policy,
+                                              [[maybe_unused]] token_count length) noexcept {
+  if constexpr (ranked_policy<P>)
+    return policy.pool_rows(length);
+  else
+    return 0;
+}
 
 // A policy that decides by token id says so; the cache then refuses tokens without one.
 template <class P>

@@ -8,6 +8,7 @@
 
 #include "headwise/policy/concepts.hpp"
 #include "headwise/policy/global.hpp"
+#include "headwise/policy/heavy_hitters.hpp"
 #include "headwise/policy/local_window.hpp"
 #include "headwise/policy/special_tokens.hpp"
 #include "headwise/policy/union_of.hpp"
@@ -21,7 +22,10 @@ struct policy_list {
 
 // A type of its own, not an alias: its short name is what symbols and messages show.
 struct builtin_policies
-    : policy_list<global, local_window, special_tokens, union_of<special_tokens, local_window>> {};
+    : policy_list<global, local_window, special_tokens, heavy_hitters,
+                  union_of<special_tokens, local_window>, union_of<special_tokens, heavy_hitters>,
+                  union_of<local_window, heavy_hitters>,
+                  union_of<special_tokens, local_window, heavy_hitters>> {};
 
 template <class Variant>
 [[nodiscard]] lifetime_set lifetimes_of(const Variant& policy) noexcept {
@@ -30,6 +34,11 @@ template <class Variant>
 template <class Variant>
 [[nodiscard]] token_count lifetime_of(const Variant& policy, const token& t) noexcept {
   return std::visit([&](const auto& p) { return p.lifetime(t); }, policy);
+}
+// 0 on a head that does not rank.
+template <class Variant>
+[[nodiscard]] token_count pool_rows_of(const Variant& policy, token_count length) noexcept {
+  return std::visit([&](const auto& p) { return pool_rows(p, length); }, policy);
 }
 
 HEADWISE_NAMESPACE_END

@@ -23,7 +23,8 @@ HEADWISE_NAMESPACE_BEGIN
 struct policy_spec {
   std::string kind;
   std::map<std::string, std::int64_t, std::less<>>
-      params;                      // local_window: window; special: classes
+      params;                      // local_window: window; special_tokens: classes;
+                                   // heavy_hitters: rows, or fraction_in_millionths and cap
   std::vector<std::int32_t> ids;   // special_tokens only
   std::vector<policy_spec> parts;  // union only
   friend bool operator==(const policy_spec&, const policy_spec&) = default;
@@ -51,10 +52,11 @@ template <class... Ps>
 struct is_union<union_of<Ps...>> : std::true_type {};
 
 // The kinds and numbers that a spec of a built-in kind may carry, checked once and for all kinds.
-inline void check_spec_members(const policy_spec& spec, std::string_view param, bool ids,
-                               bool parts, const std::string& place) {
+inline void check_spec_members(const policy_spec& spec,
+                               std::initializer_list<std::string_view> params, bool ids, bool parts,
+                               const std::string& place) {
   for (const auto& [name, value] : spec.params)
-    if (name != param)
+    if (std::find(params.begin(), params.end(), name) == params.end())
       raise(error_code::malformed, place + "/" + name, std::to_string(value),
             "no such parameter in a policy of kind '" + spec.kind + "'");
   if (!ids && !spec.ids.empty())
@@ -65,16 +67,29 @@ inline void check_spec_members(const policy_spec& spec, std::string_view param, 
           "no parts in a policy of kind '" + spec.kind + "'");
 }
 
+[[nodiscard]] inline heavy_hitters heavy_hitters_from_spec(const policy_spec& spec,
+                                                           const std::string& place) {
+  if (!spec.params.contains("fraction_in_millionths")) {
+    check_spec_members(spec, {"rows"}, false, false, place);
+    return heavy_hitters(static_cast<token_count>(spec_param(spec, "rows", 0, forever, place)));
+  }
+  check_spec_members(spec, {"fraction_in_millionths", "cap"}, false, false, place);
+  const auto fraction = spec_param(spec, "fraction_in_millionths", 1, heavy_hitters::one, place);
+  return heavy_hitters::of_millionths(
+      static_cast<std::uint32_t>(fraction),
+      static_cast<token_count>(spec_param(spec, "cap", 1, forever, place)));
+}
+
 template <class P>
 [[nodiscard]] P policy_from_spec(const policy_spec& spec, const std::string& place) {
   if constexpr (std::same_as<P, global>) {
-    check_spec_members(spec, "", false, false, place);
+    check_spec_members(spec, {}, false, false, place);
     return {};
   } else if constexpr (std::same_as<P, local_window>) {
-    check_spec_members(spec, "window", false, false, place);
+    check_spec_members(spec, {"window"}, false, false, place);
     return local_window(static_cast<token_count>(spec_param(spec, "window", 1, forever, place)));
   } else if constexpr (std::same_as<P, special_tokens>) {
-    check_spec_members(spec, "classes", true, false, place);
+    check_spec_members(spec, {"classes"}, true, false, place);
     const std::int64_t classes =
         spec.params.contains("classes")
             ? spec_param(spec, "classes", 0, std::numeric_limits<std::uint32_t>::max(), place)
@@ -84,6 +99,8 @@ template <class P>
         raise(error_code::out_of_range, place + "/ids/" + std::to_string(i),
               std::to_string(spec.ids[i]), "an id from 0");
     return special_tokens(static_cast<token_classes>(classes), spec.ids);
+  } else if constexpr (std::same_as<P, heavy_hitters>) {
+    return heavy_hitters_from_spec(spec, place);
   } else {
     return P::from_spec(spec, place);
   }
@@ -128,6 +145,13 @@ template <retention_policy P>
             {{"classes", static_cast<std::int64_t>(policy.classes())}},
             {policy.ids().begin(), policy.ids().end()},
             {}};
+  } else if constexpr (std::same_as<P, heavy_hitters>) {
+    if (policy.fraction_in_millionths() == 0)
+      return {std::string(P::kind), {{"rows", policy.cap()}}, {}, {}};
+    return {std::string(P::kind),
+            {{"fraction_in_millionths", policy.fraction_in_millionths()}, {"cap", policy.cap()}},
+            {},
+            {}};
   } else if constexpr (detail::is_union<P>::value) {
     policy_spec spec{std::string(P::kind), {}, {}, {}};
     std::apply([&](const auto&... parts) { (spec.parts.push_back(make_spec(parts)), ...); },
@@ -147,7 +171,23 @@ namespace detail {
     return make_spec(policy_from_spec<local_window>(spec, place));
   if (spec.kind == special_tokens::kind)
     return make_spec(policy_from_spec<special_tokens>(spec, place));
+  if (spec.kind == heavy_hitters::kind)
+    return make_spec(policy_from_spec<heavy_hitters>(spec, place));
   return spec;
+}
+
+// Two counts make the larger, two caps of one fraction too; a count and a fraction stay two parts,
+// which no cache holds.
+[[nodiscard]] inline bool merge_pools(
+    std::map<std::string, std::int64_t, std::less<>>& into,
+    const std::map<std::string, std::int64_t, std::less<>>& from) {
+  const char* const size = into.contains("rows") ? "rows" : "cap";
+  if (!from.contains(size)) return false;
+  if (into.contains("cap") &&
+      into["fraction_in_millionths"] != from.find("fraction_in_millionths")->second)
+    return false;
+  into[size] = std::max(into[size], from.find(size)->second);
+  return true;
 }
 
 // Adds a checked part to a flat union.
@@ -162,6 +202,9 @@ inline void merge_part(std::vector<policy_spec>& parts, policy_spec part) {
     part.ids.insert(part.ids.end(), same->ids.begin(), same->ids.end());
     const auto both = static_cast<token_classes>(same->params["classes"]);
     *same = make_spec(special_tokens(both, std::move(part.ids)));
+  } else if (same != parts.end() && part.kind == heavy_hitters::kind &&
+             merge_pools(same->params, part.params)) {
+    return;
   } else if (std::find(parts.begin(), parts.end(), part) == parts.end()) {
     parts.push_back(std::move(part));
   }
@@ -174,7 +217,7 @@ inline void merge_part(std::vector<policy_spec>& parts, policy_spec part) {
 [[nodiscard]] inline policy_spec normalized(const policy_spec& spec,
                                             const std::string& place = "policy") {
   if (spec.kind != "union") return detail::checked_leaf(spec, place);
-  detail::check_spec_members(spec, "", false, true, place);
+  detail::check_spec_members(spec, {}, false, true, place);
   if (spec.parts.empty())
     raise(error_code::missing, place + "/parts", "none", "at least one part in a union");
   policy_spec flat{"union", {}, {}, {}};

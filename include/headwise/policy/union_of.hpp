@@ -47,6 +47,13 @@ requires(sizeof...(Ps) >= 2) class union_of {
         },
         parts_);
   }
+  // Tokens that another part keeps are never in the pool, so of two pools the larger holds both.
+  [[nodiscard]] constexpr token_count pool_rows(token_count length) const noexcept
+      requires(ranked_policy<Ps> || ...) {
+    return std::apply(
+        [&](const Ps&... parts) { return std::max({headwise::pool_rows(parts, length)...}); },
+        parts_);
+  }
   [[nodiscard]] constexpr bool needs_token_ids() const noexcept {
     return std::apply([](const Ps&... parts) { return (headwise::needs_token_ids(parts) || ...); },
                       parts_);

@@ -96,6 +96,10 @@ class page_pool {
     ++in_use_;
     return ::new (block) page{1};
   }
+  static page* share_page(page* p) noexcept {
+    ++p->references;
+    return p;
+  }
   void release_page(page* p) noexcept {
     if (--p->references != 0) return;
     pages_.give_back(p);
@@ -119,7 +123,7 @@ class page_pool {
   // the link that was reserved with it. Throws what the memory resource throws.
   [[nodiscard]] page_link* share(const page_link& original) {
     page_link* const link = ::new (links_.take_from_memory()) page_link(original);
-    ++link->rows->references;
+    share_page(link->rows);
     return link;
   }
   void release(page_link* link) noexcept {

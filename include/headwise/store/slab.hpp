@@ -12,10 +12,10 @@
 HEADWISE_NAMESPACE_BEGIN
 
 struct slab {
-  const position* positions = nullptr;  // [count], ascending
+  const position* positions = nullptr;  // [count], ascending but in a ranked pool
   const std::byte* keys = nullptr;      // [count, Key::row_bytes(head_dim)], dense
   const std::byte* values = nullptr;    // [count, Value::row_bytes(head_dim)], dense
-  std::uint32_t count = 0;              // rows, at least 1
+  std::uint32_t count = 0;              // rows; at least 1 in a view
 };
 
 HEADWISE_NAMESPACE_END

@@ -25,6 +25,11 @@ class token_stream {
     std::byte* value;
   };
 
+  struct located_row {
+    slab row;           // of one row
+    std::size_t index;  // rows before it in the stream
+  };
+
   explicit token_stream(token_count lifetime) noexcept : lifetime_(lifetime) {}
 
   [[nodiscard]] token_count lifetime() const noexcept { return lifetime_; }
@@ -53,7 +58,7 @@ class token_stream {
 
   // Slots for `count` rows behind the last. False where the pool refuses; cancel() then undoes.
   [[nodiscard]] bool try_extend(std::size_t count, page_pool& pool) noexcept {
-    step_ = {tail_, tail_ == nullptr ? 0 : tail_->end, nullptr, tail_};
+    step_ = {tail_, tail_ == nullptr ? 0 : tail_->end, count, nullptr, tail_};
     if (count == 0) return true;
     std::size_t room = 0;
     if (tail_ != nullptr && tail_->end < pool.layout().page_tokens) {
@@ -69,8 +74,9 @@ class token_stream {
     return true;
   }
   [[nodiscard]] slot next_slot(const page_layout& layout) noexcept {
+    HEADWISE_EXPECTS(step_.promised > 0, "a policy answered differently for the same token");
+    --step_.promised;
     if (step_.writing->end == layout.page_tokens) step_.writing = step_.writing->next;
-    HEADWISE_EXPECTS(step_.writing != nullptr, "a policy answered differently for the same token");
     page* const rows = step_.writing->rows;
     const std::uint32_t at = step_.writing->end++;
     ++rows_;
@@ -81,6 +87,7 @@ class token_stream {
   // last token of the step that was never given a slot because it had expired by its end.
   void commit(position keep_from, std::optional<position> newest_skipped,
               page_pool& pool) noexcept {
+    HEADWISE_EXPECTS(step_.promised == 0, "a policy answered differently for the same token");
     if (step_.replaced != nullptr) pool.release_page(step_.replaced);
     step_ = {};
     evict(keep_from, pool);
@@ -157,6 +164,43 @@ class token_stream {
     }
   }
 
+  // Rows before the first whose position is at least pos. O(pages).
+  [[nodiscard]] std::size_t index_of(position pos, const page_layout& layout) const noexcept {
+    std::size_t before = 0;
+    for (const page_link* link = head_; link != nullptr; link = link->next) {
+      if (link->begin == link->end) continue;
+      if (link->rows->positions(layout)[link->end - 1] >= pos)
+        return before + lower_bound(*link, pos, layout) - link->begin;
+      before += link->end - link->begin;
+    }
+    return before;
+  }
+  // The row of a position and the number of rows before it; nullopt where it is not held. O(pages).
+  [[nodiscard]] std::optional<located_row> find(position pos,
+                                                const page_layout& layout) const noexcept {
+    std::size_t before = 0;
+    for (const page_link* link = head_; link != nullptr; link = link->next) {
+      const position* const positions = link->rows->positions(layout);
+      if (link->begin < link->end && positions[link->end - 1] >= pos) {
+        const std::uint32_t at = lower_bound(*link, pos, layout);
+        if (positions[at] != pos) return std::nullopt;
+        return located_row{
+            {positions + at, link->rows->key(layout, at), link->rows->value(layout, at), 1},
+            before + at - link->begin};
+      }
+      before += link->end - link->begin;
+    }
+    return std::nullopt;
+  }
+  // fn(position, rows before it), oldest first.
+  template <class Fn>
+  void for_each_position(const page_layout& layout, Fn&& fn) const {
+    std::size_t index = 0;
+    for (const page_link* link = head_; link != nullptr; link = link->next)
+      for (std::uint32_t at = link->begin; at < link->end; ++at)
+        fn(link->rows->positions(layout)[at], index++);
+  }
+
   // The equation between steps: positions ascend below `length`, no row has expired at keep_from,
   // every page holds a row, and the counts are those of the pages. O(rows).
   [[nodiscard]] bool is_sound(position keep_from, token_count length,
@@ -179,6 +223,7 @@ class token_stream {
   struct step_state {
     page_link* tail = nullptr;
     std::uint32_t end = 0;
+    std::size_t promised = 0;      // slots that are not handed out yet
     page* replaced = nullptr;      // the shared page behind the tail's copy
     page_link* writing = nullptr;  // where the next row goes
   };

@@ -210,7 +210,7 @@ TEST(fault_cases, J09_a_policy_that_needs_ids_is_given_none) {
               uniform_fixture());
   const token without_id{0, headwise::no_token_id};
   EXPECT_DEATH(static_cast<void>(text.text().try_append({&without_id, 1})),
-               "layer 1 head 0: its policy special_tokens needs token ids, and the token at "
+               "layer 1 head 0: its policy decides by token ids, and the token at "
                "position 0 has none");
   text.feed(std::vector<std::int32_t>{7});
   const token later{1, headwise::no_token_id};

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// head_rows: all rows of one head, as one thing that a step extends, keeps, cancels or rolls back:
+// its streams, and its ranked pool where it has one. A handle; the sequence owns both.
+// One thread at a time.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <span>
+
+#include "headwise/store/ranked_pool.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+template <class T>
+using by_stream = std::array<T, lifetime_set::capacity>;
+
+// What a step asks of one head.
+struct step_demand {
+  by_stream<std::size_t> rows{};
+  pool_demand pool;
+};
+
+// Rows of the finite streams whose lifetime ends with a query of first .. after.
+[[nodiscard]] inline std::size_t expiring_rows(std::span<const token_stream> streams,
+                                               position first, position after,
+                                               const page_layout& layout) noexcept {
+  std::size_t count = 0;
+  for (const token_stream& stream : streams) {
+    const token_count lifetime = stream.lifetime();
+    const auto seen_from = [&](position query) {
+      return query < lifetime ? 0 : query - lifetime + 1;
+    };
+    if (lifetime != forever && first < after)
+      count +=
+          stream.index_of(seen_from(after), layout) - stream.index_of(seen_from(first), layout);
+  }
+  return count;
+}
+
+struct head_rows {
+  std::span<token_stream> streams;  // by ascending lifetime
+  ranked_pool* pool;                // nullptr: the head does not rank
+
+  // first, queries: the positions of the step; undo_from: as for ranked_pool::try_begin. False
+  // where pages or memory refuse, and then nothing changed.
+  [[nodiscard]] bool try_begin(const step_demand& demand, position first, token_count queries,
+                               position undo_from, page_pool& pages) noexcept {
+    bool begun = pool == nullptr ||
+                 pool->try_begin(demand.pool, demand.rows, first, queries, undo_from, pages);
+    std::size_t s = 0;
+    for (; begun && s < streams.size(); ++s) begun = streams[s].try_extend(demand.rows[s], pages);
+    if (!begun) cancel(s, pages);
+    return begun;
+  }
+  void cancel(page_pool& pages) noexcept { cancel(streams.size(), pages); }
+  // after: the new length. keep_from: the first query that must still be answered; ranked_from: the
+  // same on heads that rank. skipped: the newest token of the step that each stream never held.
+  void commit(token_count after, position keep_from, position ranked_from,
+              const by_stream<std::optional<position>>& skipped, page_pool& pages) noexcept {
+    if (pool != nullptr) pool->commit(after, ranked_from, streams, pages);
+    for (std::size_t s = 0; s < streams.size(); ++s)
+      streams[s].commit(keep_from, skipped[s], pages);
+    if (pool != nullptr) pool->follow(streams, true);
+  }
+  void rollback(token_count length, page_pool& pages) noexcept {
+    if (pool != nullptr) pool->rollback(length, streams, pages);
+    for (token_stream& stream : streams) stream.rollback(length, pages);
+    if (pool != nullptr) pool->follow(streams, false);
+  }
+  // The equations of the streams and the pool, between steps. O(rows + members^2).
+  [[nodiscard]] bool is_sound(position keep_from, token_count length,
+                              const page_layout& layout) const noexcept {
+    for (const token_stream& stream : streams)
+      if (!stream.is_sound(keep_from, length, layout)) return false;
+    return pool == nullptr || pool->is_sound(length, streams, layout);
+  }
+
+ private:
+  // The pool, and the streams below `extended`.
+  void cancel(std::size_t extended, page_pool& pages) noexcept {
+    if (pool != nullptr) pool->cancel(streams, pages);
+    for (std::size_t s = 0; s < extended; ++s) streams[s].cancel(pages);
+    if (pool != nullptr) pool->follow(streams, false);
+  }
+};
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END

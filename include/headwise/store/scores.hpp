@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// score_fifo: the scores of a stream's rows, oldest first, one for each row that the stream holds.
+// score_log: what scores were before a query was counted, so that it can be taken back.
+// Both belong to one sequence, so forks that share rows each go on with scores of their own.
+// O(1) a call, reserve() amortized. One thread at a time.
+#pragma once
+
+#include <memory_resource>
+#include <vector>
+
+#include "headwise/core/types.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+// Room for `count` elements in all; grows by doubling, so that a step rarely asks for memory.
+template <class T>
+void reserve_amortized(std::pmr::vector<T>& elements, std::size_t count) {
+  if (count > elements.capacity()) elements.reserve(std::max(count, 2 * elements.capacity()));
+}
+
+class score_fifo {
+ public:
+  explicit score_fifo(std::pmr::memory_resource* memory) : ring_(memory) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return ring_.capacity() * sizeof(float); }
+  [[nodiscard]] float& operator[](std::size_t i) noexcept { return ring_[slot(i)]; }
+  [[nodiscard]] float operator[](std::size_t i) const noexcept { return ring_[slot(i)]; }
+
+  // Room for `count` scores in all. Throws what the memory resource throws.
+  void reserve(std::size_t count) {
+    if (count <= ring_.size()) return;
+    std::pmr::vector<float> larger(std::max(count, 2 * ring_.size()), 0.0F, ring_.get_allocator());
+    for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
+    ring_ = std::move(larger);
+    first_ = 0;
+  }
+  void push(float score) noexcept { ring_[slot(size_++)] = score; }
+  void drop_front(std::size_t count) noexcept {
+    first_ = size_ == count ? 0 : slot(count);
+    size_ -= count;
+  }
+  void drop_back(std::size_t count) noexcept { size_ -= count; }
+
+ private:
+  [[nodiscard]] std::size_t slot(std::size_t i) const noexcept {
+    const std::size_t at = first_ + i;
+    return at < ring_.size() ? at : at - ring_.size();
+  }
+
+  std::pmr::vector<float> ring_;
+  std::size_t first_ = 0;
+  std::size_t size_ = 0;
+};
+
+class score_log {
+ public:
+  explicit score_log(std::pmr::memory_resource* memory) : marks_(memory), scores_(memory) {}
+
+  [[nodiscard]] std::size_t size() const noexcept { return marks_.size(); }
+  // Of the newest mark.
+  [[nodiscard]] position query() const noexcept { return marks_.back().query; }
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return marks_.capacity() * sizeof(mark) + scores_.capacity() * sizeof(float);
+  }
+
+  // Room for that many more. Throws what the memory resource throws.
+  void reserve_more(std::size_t marks, std::size_t scores) {
+    reserve_amortized(marks_, marks_.size() + marks);
+    reserve_amortized(scores_, scores_.size() + scores);
+  }
+  // Opens the mark of a query; push() then adds the scores of the rows that it sees.
+  void open(position query) noexcept { marks_.push_back({query, scores_.size()}); }
+  void push(float score) noexcept { scores_.push_back(score); }
+  // The scores of the newest mark, in the order in which they were pushed.
+  [[nodiscard]] const float* newest() const noexcept {
+    return scores_.data() + marks_.back().first;
+  }
+  void pop() noexcept {
+    scores_.resize(marks_.back().first);
+    marks_.pop_back();
+  }
+  // Drops the marks of queries before `query`.
+  void forget_before(position query) noexcept {
+    const auto kept =
+        std::find_if(marks_.begin(), marks_.end(), [&](const mark& m) { return m.query >= query; });
+    const std::size_t first = kept == marks_.end() ? scores_.size() : kept->first;
+    scores_.erase(scores_.begin(), scores_.begin() + static_cast<std::ptrdiff_t>(first));
+    marks_.erase(marks_.begin(), kept);
+    for (mark& m : marks_) m.first -= first;
+  }
+  void clear() noexcept {
+    marks_.clear();
+    scores_.clear();
+  }
+
+ private:
+  struct mark {
+    position query;
+    std::size_t first;  // of its scores
+  };
+
+  std::pmr::vector<mark> marks_;  // by query
+  std::pmr::vector<float> scores_;
+};
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END
