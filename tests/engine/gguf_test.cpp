@@ -137,26 +137,26 @@ TEST_F(gguf, hostile_tensors_are_refused) {
     return file.tensor_at("t", dimensions, type, offset, std::string(128, 'x')).bytes();
   };
   EXPECT_NO_THROW(gguf_file(folder_.write("good.gguf", with({32}, 0, 0))));
-  expect_refused(error_code::malformed, {"tensor \"t\"", "bytes"}, with({huge}, 0, 0));
-  expect_refused(error_code::malformed, {"tensor \"t\""}, with({huge, huge, huge, huge}, 0, 0));
-  expect_refused(error_code::malformed, {"tensor \"t\""}, with({std::uint64_t{1} << 62U, 4}, 0, 0));
-  expect_refused(error_code::malformed, {"tensor \"t\""}, with({0}, 0, 0));
+  expect_refused(error_code::malformed, {"tensor 't'", "bytes"}, with({huge}, 0, 0));
+  expect_refused(error_code::malformed, {"tensor 't'"}, with({huge, huge, huge, huge}, 0, 0));
+  expect_refused(error_code::malformed, {"tensor 't'"}, with({std::uint64_t{1} << 62U, 4}, 0, 0));
+  expect_refused(error_code::malformed, {"tensor 't'"}, with({0}, 0, 0));
   expect_refused(error_code::malformed, {"whole blocks of 32"}, with({33}, 8, 0));
   expect_refused(error_code::malformed, {"rank 5"}, with({1, 1, 1, 1, 1}, 0, 0));
   expect_refused(error_code::malformed, {"rank 0"}, with({}, 0, 0));
   expect_refused(error_code::unsupported, {"type 99", "Q4_1 (3)"}, with({32}, 99, 0));
-  expect_refused(error_code::truncated, {"tensor \"t\"", "offset 32"}, with({32}, 0, 32));
+  expect_refused(error_code::truncated, {"tensor 't'", "offset 32"}, with({32}, 0, 32));
   expect_refused(error_code::truncated, {"steps of 32"}, with({1}, 0, 4));
   expect_refused(error_code::truncated, {"offset 9223372036854775808"}, with({32}, 0, huge));
 }
 
 TEST_F(gguf, what_must_be_unique_is) {
   gguf_builder keys;
-  expect_refused(error_code::duplicate, {"key \"k\" a second time"},
+  expect_refused(error_code::duplicate, {"key 'k' a second time"},
                  keys.number("k", 1).number("k", 2).bytes());
   gguf_builder tensors;
   tensors.tensor("t", {8}, 0, std::string(32, 'x')).tensor("t", {8}, 0, std::string(32, 'x'));
-  expect_refused(error_code::duplicate, {"tensor \"t\" a second time"}, tensors.bytes());
+  expect_refused(error_code::duplicate, {"tensor 't' a second time"}, tensors.bytes());
   gguf_builder overlapping;
   overlapping.tensor_at("a", {8}, 0, 0, std::string(32, 'x')).tensor_at("b", {8}, 0, 0, "");
   expect_refused(error_code::malformed, {"overlap"}, overlapping.bytes());
