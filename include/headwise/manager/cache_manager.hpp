@@ -26,6 +26,7 @@ HEADWISE_NAMESPACE_BEGIN
 template <class Policies = builtin_policies, row_codec Key = f16, row_codec Value = Key>
 class cache_manager {
  public:
+  using policies = Policies;
   using policy = typename Policies::variant;
   using sequence_type = sequence<Policies, Key, Value>;
   using step_type = append_step<Policies, Key, Value>;
@@ -74,6 +75,8 @@ class cache_manager {
   }
 
  private:
+  friend struct detail::saved_access;
+
   [[nodiscard]] static std::vector<policy> make_plan(const blueprint& plan) {
     std::vector<policy> per_head;
     per_head.reserve(plan.heads.size());

@@ -10,13 +10,16 @@
 
 #include "headwise/codec/concepts.hpp"
 #include "headwise/core/rows.hpp"
-#include "headwise/store/head_rows.hpp"
+#include "headwise/store/row_table.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
 template <row_codec Key, row_codec Value>
 class head_view {
  public:
+  using key_codec = Key;
+  using value_codec = Value;
+
   // observed: the pool that an open step shows its attention to, or nullptr.
   head_view(std::span<const detail::token_stream> streams, const detail::ranked_pool* pool,
             detail::ranked_pool* observed, const page_layout& layout, std::uint32_t head_dim,

@@ -33,6 +33,8 @@ class state_deleter {
 template <class Policies>
 using state_ptr = std::unique_ptr<sequence_state<Policies>, state_deleter<Policies>>;
 
+struct saved_access;  // saved_sequence.hpp
+
 // Throws what the memory resource throws.
 template <class Policies, class... Args>
 [[nodiscard]] state_ptr<Policies> make_state(std::pmr::memory_resource* memory,
@@ -106,6 +108,8 @@ class sequence {
   [[nodiscard]] cache_stats stats() const noexcept { return state().stats(); }
 
  private:
+  friend struct detail::saved_access;
+
   [[nodiscard]] detail::sequence_state<Policies>& state() const noexcept {
     HEADWISE_EXPECTS(state_ != nullptr, "a sequence is used after it was moved");
     return *state_;

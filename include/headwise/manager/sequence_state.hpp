@@ -38,36 +38,49 @@ class sequence_state {
                  token_count expected_length, const cache_config& config, page_pool& pages,
                  std::pmr::memory_resource* memory)
       : sequence_state(
-            shape, plan, config.rollback_horizon, config.step_tokens, pages, memory,
-            [&](std::size_t head) { return pool_rows_of(plan[head], expected_length); }) {}
+            shape, plan, config.rollback_horizon, config.step_tokens, pages,
+            [&](std::size_t head) { return pool_rows_of(plan[head], expected_length); }, memory) {}
   // The same tokens over the same pages. Throws what the memory resource throws; the destructor
   // then gives back what was shared by that time.
   sequence_state(const sequence_state& parent, std::pmr::memory_resource* memory)
-      : sequence_state(parent.shape_, parent.plan_, parent.horizon_, parent.tokens_.capacity(),
-                       *parent.pages_, memory, [&](std::size_t head) {
-                         const ranked_pool* const pool = parent.pool(head);
-                         return pool == nullptr ? token_count{0} : pool->capacity();
-                       }) {
+      : sequence_state(
+            parent.shape_, parent.plan_, parent.horizon_, parent.tokens_.capacity(),
+            parent.rows_.pages(),
+            [&](std::size_t head) {
+              const ranked_pool* const pool = parent.pool(head);
+              return pool == nullptr ? token_count{0} : pool->capacity();
+            },
+            memory) {
     HEADWISE_EXPECTS(!parent.step_open_, "fork while a step is open");
-    for (std::size_t i = 0; i < streams_.size(); ++i)
-      parent.streams_[i].share_with(streams_[i], *pages_);
-    for (std::size_t i = 0; i < pools_.size(); ++i) parent.pools_[i].share_with(pools_[i]);
+    parent.rows_.share_with(rows_);
     length_ = parent.length_;
     keep_from_ = parent.keep_from_;
     undo_floor_ = parent.undo_floor_;
     ranked_from_ = parent.ranked_from_;
   }
+  // capacity_of(head): rows of its pool of heavy hitters, 0 where it does not rank.
+  template <class CapacityOf>
+  sequence_state(const model_shape& shape, std::span<const policy> plan, token_count horizon,
+                 std::size_t step_tokens, page_pool& pages, const CapacityOf& capacity_of,
+                 std::pmr::memory_resource* memory)
+      : shape_(shape),
+        horizon_(horizon),
+        plan_(plan.begin(), plan.end(), memory),
+        rows_(
+            plan.size(), [&](std::size_t head) { return lifetimes_of(plan_[head]); }, capacity_of,
+            pages, memory),
+        written_(plan.size(), char{1}, memory),
+        tokens_(memory) {
+    tokens_.reserve(step_tokens);
+  }
   sequence_state(const sequence_state&) = delete;
   sequence_state& operator=(const sequence_state&) = delete;
-  ~sequence_state() {
-    HEADWISE_EXPECTS(!step_open_, "a sequence closed while a step is open");
-    for (token_stream& stream : streams_) stream.clear(*pages_);
-    for (ranked_pool& ranked : pools_) ranked.clear(*pages_);
-  }
+  ~sequence_state() { HEADWISE_EXPECTS(!step_open_, "a sequence closed while a step is open"); }
 
   [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }
-  [[nodiscard]] const page_layout& layout() const noexcept { return pages_->layout(); }
+  [[nodiscard]] const page_layout& layout() const noexcept { return rows_.pages().layout(); }
   [[nodiscard]] token_count length() const noexcept { return length_; }
+  [[nodiscard]] token_count horizon() const noexcept { return horizon_; }
   [[nodiscard]] std::span<const policy> plan() const noexcept { return plan_; }
   [[nodiscard]] std::span<const token> step_tokens() const noexcept { return tokens_; }
   [[nodiscard]] position first_query(std::size_t head) const noexcept {
@@ -86,21 +99,17 @@ class sequence_state {
     return std::size_t{head.layer} * shape_.kv_heads + head.kv_head;
   }
   [[nodiscard]] std::span<const token_stream> streams(std::size_t head) const noexcept {
-    return {streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]};
+    return rows_.streams(head);
   }
-
   // nullptr on a head that does not rank.
   [[nodiscard]] const ranked_pool* pool(std::size_t head) const noexcept {
-    return pool_of_.empty() || pool_of_[head] == no_pool ? nullptr : &pools_[pool_of_[head]];
-  }
-  [[nodiscard]] ranked_pool* pool(std::size_t head) noexcept {
-    return const_cast<ranked_pool*>(std::as_const(*this).pool(head));
+    return rows_.pool(head);
   }
 
   // observing: for the queries of the open step, which show the head's pool their attention.
   template <class Key, class Value>
   [[nodiscard]] head_view<Key, Value> view(std::size_t head, bool observing) noexcept {
-    return {streams(head),   pool(head),      observing ? pool(head) : nullptr,
+    return {streams(head),   pool(head),      observing ? rows_.head(head).pool : nullptr,
             layout(),        shape_.head_dim, first_query(head),
             last_query(head)};
   }
@@ -132,11 +141,11 @@ class sequence_state {
     const position undo_from = undo_floor_after(length_ + count);
     std::size_t head = 0;
     while (head < plan_.size() &&
-           rows_of(head).try_begin(demand_of(head, tokens_, step_from_, prompt_), length_, count,
-                                   undo_from, *pages_))
+           rows_.head(head).try_begin(demand_of(head, tokens_, step_from_, prompt_), length_, count,
+                                      undo_from, rows_.pages()))
       ++head;
     if (head < plan_.size()) {
-      while (head > 0) rows_of(--head).cancel(*pages_);
+      while (head > 0) rows_.head(--head).cancel(rows_.pages());
       return false;
     }
     step_open_ = true;
@@ -151,10 +160,10 @@ class sequence_state {
     HEADWISE_EXPECTS(written_[head] == 0 || tokens_.empty(),
                      "a head was written twice in one step");
     written_[head] = 1;
-    ranked_pool* const ranked = pool(head);
+    ranked_pool* const ranked = rows_.head(head).pool;
     HEADWISE_EXPECTS(ranked == nullptr || ranked->is_shown(),
                      "a ranked head needs the column sums of a prompt before its rows");
-    const std::span<token_stream> all = rows_of(head).streams;
+    const std::span<token_stream> all = rows_.head(head).streams;
     const auto put_row = [&](std::size_t i, const token_stream::slot& slot) {
       *slot.pos = tokens_[i].pos;
       put(i, slot);
@@ -170,7 +179,7 @@ class sequence_state {
     HEADWISE_EXPECTS(pool(head) != nullptr, "observe_prompt is for a head that ranks");
     HEADWISE_EXPECTS(column_sums.size() == length_ + tokens_.size(),
                      "observe_prompt needs a sum for each position of the sequence");
-    pool(head)->observe_prompt(column_sums, streams(head), layout(), [&](auto&& own) {
+    rows_.head(head).pool->observe_prompt(column_sums, streams(head), layout(), [&](auto&& own) {
       for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
         const token_stream& stream = streams(head)[s];
         if (stream.lifetime() != forever)
@@ -190,13 +199,13 @@ class sequence_state {
       if (prompt_) ranked_from_ = length_ - 1;
     }
     for (std::size_t head = 0; head < plan_.size(); ++head)
-      rows_of(head).commit(length_, keep_from_, std::max(keep_from_, ranked_from_),
-                           newest_skipped(head), *pages_);
+      rows_.head(head).commit(length_, keep_from_, std::max(keep_from_, ranked_from_),
+                              newest_skipped(head), rows_.pages());
     step_open_ = false;
     audit();
   }
   void cancel() noexcept {
-    for (std::size_t head = 0; head < plan_.size(); ++head) rows_of(head).cancel(*pages_);
+    for (std::size_t head = 0; head < plan_.size(); ++head) rows_.head(head).cancel(rows_.pages());
     step_open_ = false;
     audit();
   }
@@ -220,7 +229,8 @@ class sequence_state {
     if (length > length_) return false;
     if (length == length_) return true;
     if (rollback_blocker(length)) return false;
-    for (std::size_t head = 0; head < plan_.size(); ++head) rows_of(head).rollback(length, *pages_);
+    for (std::size_t head = 0; head < plan_.size(); ++head)
+      rows_.head(head).rollback(length, rows_.pages());
     length_ = length;
     keep_from_ = std::min(keep_from_, length_);
     if (length_ == 0) undo_floor_ = ranked_from_ = 0;
@@ -228,88 +238,46 @@ class sequence_state {
     return true;
   }
 
+  // The tokens and all that later steps and rollbacks depend on, between steps. Throws as the
+  // archive does, and where what was read cannot be; false where pages or memory refuse.
+  template <class Archive>
+  [[nodiscard]] bool transfer(Archive& archive) {
+    HEADWISE_EXPECTS(!step_open_, "save while a step is open");
+    archive.number(length_);
+    archive.number(keep_from_);
+    archive.number(undo_floor_);
+    archive.number(ranked_from_);
+    for (std::size_t head = 0; head < plan_.size(); ++head)
+      if (!rows_.head(head).transfer(archive, rows_.pages())) return false;
+    if constexpr (Archive::loading)
+      if (length_ > max_length || keep_from_ > length_ || undo_floor_ > length_ + horizon_ ||
+          ranked_from_ > length_ || unsound_head() < plan_.size())
+        archive.fail(error_code::malformed,
+                     "rows of head " + std::to_string(unsound_head()) + " of " +
+                         std::to_string(plan_.size()) + " or lengths that contradict each other",
+                     "rows that its policy keeps");
+    return true;
+  }
+
   [[nodiscard]] cache_stats stats() const noexcept {
     HEADWISE_EXPECTS(!step_open_, "stats while a step is open");
     cache_stats result;
     result.length = length_;
-    std::size_t pages = 0;
-    for (const token_stream& stream : streams_) {
-      result.resident_rows += stream.rows();
-      pages += stream.pages();
-    }
-    const std::size_t linked = pages;
-    std::size_t ranked_bytes =
-        pool_of_.capacity() * sizeof(std::uint32_t) + pools_.capacity() * sizeof(ranked_pool);
-    for (const ranked_pool& pool : pools_) {
-      result.resident_rows += pool.rows();
-      pages += pool.pages();
-      ranked_bytes += pool.metadata_bytes();
-    }
     const std::size_t row_bytes = layout().row_bytes();
+    const std::size_t pages = rows_.pages_held();
+    result.resident_rows = rows_.rows();
     result.full_rows = plan_.size() * length_;
     result.payload_bytes = result.resident_rows * row_bytes;
     result.full_bytes = result.full_rows * row_bytes;
     result.reserved_bytes = (pages * layout().page_tokens - result.resident_rows) * row_bytes;
     result.metadata_bytes = sizeof(*this) + plan_.capacity() * sizeof(policy) +
-                            first_stream_.capacity() * sizeof(std::uint32_t) +
-                            streams_.capacity() * sizeof(token_stream) + written_.capacity() +
-                            tokens_.capacity() * sizeof(token) + ranked_bytes +
-                            linked * pages_->link_bytes() +
+                            written_.capacity() + tokens_.capacity() * sizeof(token) +
+                            rows_.table_bytes() +
                             pages * (layout().page_bytes() - layout().page_tokens * row_bytes);
     return result;
   }
 
  private:
-  static constexpr std::uint32_t no_pool = std::numeric_limits<std::uint32_t>::max();
-
-  template <class CapacityOf>
-  sequence_state(const model_shape& shape, std::span<const policy> plan, token_count horizon,
-                 std::size_t step_tokens, page_pool& pages, std::pmr::memory_resource* memory,
-                 CapacityOf&& capacity_of)
-      : shape_(shape),
-        horizon_(horizon),
-        pages_(&pages),
-        plan_(plan.begin(), plan.end(), memory),
-        first_stream_(memory),
-        streams_(memory),
-        pool_of_(memory),
-        pools_(memory),
-        written_(plan.size(), char{1}, memory),
-        tokens_(memory) {
-    make_streams();
-    make_pools(capacity_of);
-    tokens_.reserve(step_tokens);
-  }
-  void make_streams() {
-    first_stream_.reserve(plan_.size() + 1);
-    std::size_t count = 0;
-    for (const policy& p : plan_) count += lifetimes_of(p).size();
-    streams_.reserve(count);
-    for (const policy& p : plan_) {
-      HEADWISE_EXPECTS(lifetimes_of(p).size() > 0 && lifetimes_of(p)[0] > 0,
-                       "a policy gives no lifetimes, or one below 1");
-      first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-      for (const token_count lifetime : lifetimes_of(p)) streams_.emplace_back(lifetime);
-    }
-    first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-  }
-  // capacity_of(head): rows of its pool. A sequence without ranked heads has no table of them.
-  template <class CapacityOf>
-  void make_pools(CapacityOf& capacity_of) {
-    std::size_t count = 0;
-    for (std::size_t head = 0; head < plan_.size(); ++head)
-      if (capacity_of(head) > 0) ++count;
-    if (count == 0) return;
-    pool_of_.assign(plan_.size(), no_pool);
-    pools_.reserve(count);
-    for (std::size_t head = 0; head < plan_.size(); ++head) {
-      const token_count capacity = capacity_of(head);
-      if (capacity == 0) continue;
-      pool_of_[head] = static_cast<std::uint32_t>(pools_.size());
-      pools_.emplace_back(capacity, streams(head), pools_.get_allocator().resource());
-    }
-  }
-
   // fn(i, stream) for each token: which of the head's streams its lifetime makes it part of. A
   // policy that breaks its contract must not lose tokens in silence.
   template <class Fn>
@@ -345,14 +313,15 @@ class sequence_state {
       demand.pool.expiring += expiring_rows(all, length_, static_cast<position>(after), layout());
     return demand;
   }
-  [[nodiscard]] head_rows rows_of(std::size_t head) noexcept {
-    return {{streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]},
-            pool(head)};
+  // The first head that holds other rows than its policy asks for.
+  [[nodiscard]] std::size_t unsound_head() noexcept {
+    std::size_t head = 0;
+    while (head < plan_.size() && rows_.head(head).is_sound(keep_from_, length_, layout())) ++head;
+    return head;
   }
   void audit() noexcept {
-    for (std::size_t head = 0; head < plan_.size(); ++head)
-      HEADWISE_AUDIT(rows_of(head).is_sound(keep_from_, length_, layout()),
-                     "a head holds other rows than its policy asks for");
+    HEADWISE_AUDIT(unsound_head() == plan_.size(),
+                   "a head holds other rows than its policy asks for");
   }
   // The first query that a rollback may lead back to.
   [[nodiscard]] position floor(token_count length) const noexcept {
@@ -387,14 +356,10 @@ class sequence_state {
 
   model_shape shape_;
   token_count horizon_;
-  page_pool* pages_;
-  std::pmr::vector<policy> plan_;                 // [heads]
-  std::pmr::vector<std::uint32_t> first_stream_;  // [heads + 1]
-  std::pmr::vector<token_stream> streams_;        // by head, then by ascending lifetime
-  std::pmr::vector<std::uint32_t> pool_of_;       // [heads], or empty where none ranks
-  std::pmr::vector<ranked_pool> pools_;           // by head
-  std::pmr::vector<char> written_;                // [heads], in the open step
-  std::pmr::vector<token> tokens_;                // of the open step
+  std::pmr::vector<policy> plan_;  // [heads]
+  row_table rows_;
+  std::pmr::vector<char> written_;  // [heads], in the open step
+  std::pmr::vector<token> tokens_;  // of the open step
   token_count length_ = 0;
   position keep_from_ = 0;
   position undo_floor_ = 0;   // ranked heads roll back no further

@@ -234,6 +234,19 @@ inline void merge_part(std::vector<policy_spec>& parts, policy_spec part) {
   return flat.parts.size() == 1 ? flat.parts.front() : flat;
 }
 
+// For messages, and to compare plans: "union(special_tokens(classes=1, ids=[3 5]), local_window
+// (window=16))". Equal policies have equal texts.
+[[nodiscard]] inline std::string to_string(const policy_spec& spec) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  for (const auto& [name, value] : spec.params) add(name + "=" + std::to_string(value));
+  std::string ids;
+  for (const std::int32_t id : spec.ids) ids += (ids.empty() ? "" : " ") + std::to_string(id);
+  if (!ids.empty()) add("ids=[" + ids + "]");
+  for (const policy_spec& part : spec.parts) add(to_string(part));
+  return text.empty() ? spec.kind : spec.kind + "(" + text + ")";
+}
+
 namespace detail {
 
 // "local_window", "union of special_tokens and local_window"

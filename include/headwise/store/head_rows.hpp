@@ -70,9 +70,17 @@ struct head_rows {
     for (token_stream& stream : streams) stream.rollback(length, pages);
     if (pool != nullptr) pool->follow(streams, false);
   }
+  // Between steps. Throws as the archive does; false where pages or memory refuse. Check is_sound()
+  // before any other use.
+  template <class Archive>
+  [[nodiscard]] bool transfer(Archive& archive, page_pool& pages) {
+    for (token_stream& stream : streams)
+      if (!stream.transfer(archive, pages)) return false;
+    return pool == nullptr || pool->transfer(archive, pages);
+  }
   // The equations of the streams and the pool, between steps. O(rows + members^2).
   [[nodiscard]] bool is_sound(position keep_from, token_count length,
-                              const page_layout& layout) const noexcept {
+                              const page_layout& layout) noexcept {
     for (const token_stream& stream : streams)
       if (!stream.is_sound(keep_from, length, layout)) return false;
     return pool == nullptr || pool->is_sound(length, streams, layout);

@@ -28,8 +28,9 @@ struct pool_entry {
   float score;
   std::uint64_t previous;  // the entry before it on the slot, by running number
   std::uint32_t stream;    // that holds the row
-  bool fresh;              // the slot was free
+  std::uint32_t fresh;     // 1: the slot was free; no bool, so that an entry has no padding
 };
+static_assert(sizeof(pool_entry) == 32);
 
 class pool_members {
  public:
@@ -91,15 +92,16 @@ class pool_members {
       return;
     }
     slots_[slot].newest = first_entry_ + entries_.size();
-    entries_.push_back({query, pos, slot, score, before, stream, fresh});
+    entries_.push_back({query, pos, slot, score, before, stream, fresh ? 1U : 0U});
   }
   // Takes back the entries of `query` and later.
   void take_back(position query) noexcept {
+    std::size_t kept = slots_.size();
     for (; !entries_.empty() && entries_.back().query >= query; entries_.pop_back()) {
-      const pool_entry& e = entries_.back();
-      slots_[e.slot].newest = e.previous;
-      if (e.fresh) slots_.pop_back();
+      slots_[entries_.back().slot].newest = entries_.back().previous;
+      kept -= entries_.back().fresh;
     }
+    slots_.resize(kept);  // fresh slots are the last, in any order within a query
   }
   // The entries of `query` and later.
   [[nodiscard]] std::span<const pool_entry> entries_from(position query) const noexcept {
@@ -130,6 +132,44 @@ class pool_members {
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
     first_entry_ += count;
   }
+  template <class Archive>
+  void transfer(Archive& archive) {
+    archive.number(first_entry_);
+    archive.numbers(slots_);
+    archive.numbers(entries_);
+  }
+  // The equation: entries by query, each linked from its slot back to the settled member, if there
+  // is one below `settled`; slots that only entries fill last; members distinct, at positions below
+  // `length`, from streams below `streams`. O(members^2 + entries).
+  [[nodiscard]] bool is_sound(std::size_t settled, position length,
+                              std::size_t streams) const noexcept {
+    if (size() > capacity_ || settled > size() || first_entry_ == 0) return false;
+    std::size_t fresh = 0, fresh_before = 0;  // of all queries so far; of those before this one
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const pool_entry& e = entries_[i];
+      if (i > 0 && entries_[i - 1].query != e.query) fresh_before = fresh;
+      fresh += e.fresh;
+      if (e.query >= length || e.pos > e.query || e.slot >= size() || e.stream >= streams ||
+          e.previous >= first_entry_ + i || (i > 0 && entries_[i - 1].query > e.query) ||
+          e.fresh != (e.slot >= settled && e.previous < first_entry_ ? 1U : 0U) ||
+          (e.fresh == 1 && e.slot < settled + fresh_before))
+        return false;
+      if (e.previous >= first_entry_ && entries_[e.previous - first_entry_].slot != e.slot)
+        return false;
+    }
+    if (fresh != size() - settled) return false;
+    for (token_count a = 0; a < size(); ++a) {
+      const std::uint64_t number = slots_[a].newest;
+      if (number >= first_entry_ + entries_.size() || (number < first_entry_ && a >= settled) ||
+          (number >= first_entry_ && entries_[number - first_entry_].slot != a) ||
+          newest(a).pos >= length)
+        return false;
+      for (token_count b = 0; b < a; ++b)
+        if (newest(a).pos == newest(b).pos) return false;
+    }
+    return true;
+  }
+  [[nodiscard]] std::span<const pool_entry> all_entries() const noexcept { return entries_; }
   void clear() noexcept {
     slots_.clear();
     entries_.clear();
@@ -141,6 +181,7 @@ class pool_members {
     position pos = 0;          // of the settled member
     float score = 0.0F;
   };
+  static_assert(sizeof(slot_state) == 16);
 
   [[nodiscard]] token_count lowest() const noexcept {
     token_count found = 0;

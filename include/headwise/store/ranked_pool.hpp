@@ -214,21 +214,35 @@ class ranked_pool {
       fn(members_.newest(slot).pos, members_.newest(slot).score);
   }
 
+  // Between steps. Throws as the archive does; false where pages or memory refuse; clear() then
+  // frees. Check is_sound() before any other use.
+  template <class Archive>
+  [[nodiscard]] bool transfer(Archive& archive, page_pool& pool) {
+    members_.transfer(archive);
+    for (score_fifo& scores : scores_) scores.transfer(archive);
+    log_.transfer(archive);
+    archive.number(next_query_);
+    return stored_.transfer(archive, members_.size(), pool);
+  }
+
   // The equation between steps: a score for each row of a finite stream, as many pages as members
-  // need, the members distinct. O(members^2).
+  // need, a row for each entry, a score in the log for each row that its query saw. O(members^2).
   [[nodiscard]] bool is_sound(token_count length, stream_span streams,
-                              const page_layout& layout) const noexcept {
-    bool sound = members_.size() <= capacity() && stored_.rows() <= members_.size() &&
+                              const page_layout& layout) noexcept {
+    bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
                  next_query_ == length && unstored_.rows() == 0 &&
                  stored_.more_pages(members_.size(), layout) == 0;
-    for (std::size_t s = 0; s < scores_.size(); ++s)
-      sound = sound && scores_[s].size() == streams[s].rows();
-    for (token_count a = 0; a < members_.size(); ++a) {
-      sound = sound && members_.newest(a).pos < length;
-      for (token_count b = 0; b < a; ++b)
-        sound = sound && members_.newest(a).pos != members_.newest(b).pos;
-    }
-    return sound;
+    for (std::size_t s = 0; sound && s < scores_.size(); ++s)
+      sound = scores_[s].size() == streams[s].rows();
+    for (const pool_entry& e : members_.all_entries())
+      sound = sound && streams[e.stream].find(e.pos, layout).has_value();
+    return sound && log_.is_sound([&](std::uint64_t query, std::size_t count) {
+      if (query >= length) return false;
+      std::size_t scored = 0;
+      const auto at = static_cast<position>(query);
+      for_each_score(at, at, streams, layout, [&](float&, std::size_t) { ++scored; });
+      return scored == count;
+    });
   }
 
  private:

@@ -37,6 +37,20 @@ class score_fifo {
     ring_ = std::move(larger);
     first_ = 0;
   }
+  template <class Archive>
+  void transfer(Archive& archive) {
+    std::uint64_t count = size_;
+    archive.number(count);
+    if constexpr (Archive::loading) *this = score_fifo(ring_.get_allocator().resource());
+    for (std::uint64_t i = 0; i < count; ++i) {
+      float score = Archive::loading ? 0.0F : (*this)[i];
+      archive.number(score);
+      if constexpr (Archive::loading) {
+        reserve(size_ + 1);
+        push(score);
+      }
+    }
+  }
   void push(float score) noexcept { ring_[slot(size_++)] = score; }
   void drop_front(std::size_t count) noexcept {
     first_ = size_ == count ? 0 : slot(count);
@@ -61,7 +75,9 @@ class score_log {
 
   [[nodiscard]] std::size_t size() const noexcept { return marks_.size(); }
   // Of the newest mark.
-  [[nodiscard]] position query() const noexcept { return marks_.back().query; }
+  [[nodiscard]] position query() const noexcept {
+    return static_cast<position>(marks_.back().query);
+  }
   [[nodiscard]] std::size_t held_bytes() const noexcept {
     return marks_.capacity() * sizeof(mark) + scores_.capacity() * sizeof(float);
   }
@@ -91,6 +107,22 @@ class score_log {
     marks_.erase(marks_.begin(), kept);
     for (mark& m : marks_) m.first -= first;
   }
+  template <class Archive>
+  void transfer(Archive& archive) {
+    archive.numbers(marks_);
+    archive.numbers(scores_);
+  }
+  // fn(query, number of its scores) for each mark; false where they do not follow each other.
+  template <class Fn>
+  [[nodiscard]] bool is_sound(Fn&& fn) const {
+    for (std::size_t i = 0; i < marks_.size(); ++i) {
+      const std::size_t end = i + 1 < marks_.size() ? marks_[i + 1].first : scores_.size();
+      if ((i > 0 && marks_[i].query <= marks_[i - 1].query) || marks_[i].first > end ||
+          !fn(marks_[i].query, end - marks_[i].first))
+        return false;
+    }
+    return marks_.empty() ? scores_.empty() : marks_.front().first == 0;
+  }
   void clear() noexcept {
     marks_.clear();
     scores_.clear();
@@ -98,8 +130,8 @@ class score_log {
 
  private:
   struct mark {
-    position query;
-    std::size_t first;  // of its scores
+    std::uint64_t query;  // a position; wide, so that a mark has no padding
+    std::uint64_t first;  // of its scores
   };
 
   std::pmr::vector<mark> marks_;  // by query

@@ -97,6 +97,30 @@ class slot_pages {
     release(spares_, 0, pool);
     release(pages_, pages_for(slots, pool.layout()), pool);
   }
+  // With pages for `slots` slots, of which the first rows() hold a row. Throws as the archive does;
+  // false where pages or memory refuse; clear() then frees.
+  template <class Archive>
+  [[nodiscard]] bool transfer(Archive& archive, std::size_t slots, page_pool& pool) {
+    const page_layout& layout = pool.layout();
+    token_count count = rows_;
+    archive.number(count);
+    if constexpr (Archive::loading) {
+      if (count > slots)
+        archive.fail(error_code::malformed, std::to_string(count) + " rows of heavy hitters",
+                     "at most one for each of " + std::to_string(slots) + " members");
+      if (!memory_suffices([&] { reserve(slots, 0, layout); }) || !try_take(slots, 0, pool))
+        return false;
+      rows_ = count;
+    }
+    for (token_count slot = 0; slot < count; ++slot) {
+      page* const p = pages_[slot / layout.page_tokens];
+      const std::uint32_t at = slot % layout.page_tokens;
+      archive.number(p->positions(layout)[at]);
+      archive.bytes(p->key(layout, at), layout.key_bytes);
+      archive.bytes(p->value(layout, at), layout.value_bytes);
+    }
+    return true;
+  }
   void clear(page_pool& pool) noexcept {
     give_back(0, pool);
     rows_ = 0;

@@ -145,6 +145,42 @@ class token_stream {
     rows_ = 0;
   }
 
+  // The row slots of the first page that are passed over are kept as well, so that a stream takes
+  // as many pages after it was read as before. Throws as the archive does; false where pages
+  // refuse; clear() then frees. Check is_sound() before any other use.
+  template <class Archive>
+  [[nodiscard]] bool transfer(Archive& archive, page_pool& pool) {
+    const page_layout& layout = pool.layout();
+    std::uint64_t count = rows_;
+    std::uint32_t passed_over = head_ == nullptr ? 0 : head_->begin;
+    std::uint32_t evicted = last_evicted_ ? 1 : 0;
+    position newest_evicted = last_evicted_.value_or(0);
+    archive.number(count);
+    archive.number(passed_over);
+    archive.number(evicted);
+    archive.number(newest_evicted);
+    if constexpr (Archive::loading) {
+      if (evicted != 0) last_evicted_ = newest_evicted;
+      passed_over = passed_over < layout.page_tokens ? passed_over : 0;
+      for (std::uint64_t i = 0; i < count; ++i) {
+        if (tail_ == nullptr || tail_->end == layout.page_tokens) {
+          page_link* const link = pool.try_take();
+          if (link == nullptr) return false;
+          push_back(link);
+          if (head_ == tail_) link->begin = link->end = passed_over;
+        }
+        transfer_row(archive, *tail_, tail_->end, layout);
+        ++tail_->end;
+        ++rows_;
+      }
+    } else {
+      for (const page_link* link = head_; link != nullptr; link = link->next)
+        for (std::uint32_t at = link->begin; at < link->end; ++at)
+          transfer_row(archive, *link, at, layout);
+    }
+    return true;
+  }
+
   // fn(slab) for what the query sees, oldest first. Rows with pos > query are left out.
   template <class Fn>
   void for_each_slab(position query, const page_layout& layout, Fn& fn) const {
@@ -236,6 +272,13 @@ class token_stream {
         std::lower_bound(positions + link.begin, positions + link.end, pos) - positions);
   }
 
+  template <class Archive>
+  static void transfer_row(Archive& archive, const page_link& link, std::uint32_t at,
+                           const page_layout& layout) {
+    archive.number(link.rows->positions(layout)[at]);
+    archive.bytes(link.rows->key(layout, at), layout.key_bytes);
+    archive.bytes(link.rows->value(layout, at), layout.value_bytes);
+  }
   void push_back(page_link* link) noexcept {
     link->previous = tail_;
     link->next = nullptr;

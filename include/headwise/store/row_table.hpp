@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_table: the rows of all heads of one sequence: a few streams for each head, and a ranked pool
+// for each head that ranks. A table without such heads has no store for them.
+// Heads may be used by different threads; the table itself is made by one.
+#pragma once
+
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "headwise/store/head_rows.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+class row_table {
+ public:
+  // lifetimes_of(head), pool_rows_of(head): of each of `heads`. Throws what the memory resource
+  // throws.
+  template <class LifetimesOf, class PoolRowsOf>
+  row_table(std::size_t heads, const LifetimesOf& lifetimes_of, const PoolRowsOf& pool_rows_of,
+            page_pool& pages, std::pmr::memory_resource* memory)
+      : pages_(&pages), first_stream_(memory), streams_(memory), pool_of_(memory), pools_(memory) {
+    std::size_t streams = 0, pools = 0;
+    for (std::size_t head = 0; head < heads; ++head) {
+      streams += lifetimes_of(head).size();
+      if (pool_rows_of(head) > 0) ++pools;
+    }
+    first_stream_.reserve(heads + 1);
+    streams_.reserve(streams);
+    pools_.reserve(pools);
+    if (pools > 0) pool_of_.assign(heads, no_pool);
+    for (std::size_t head = 0; head < heads; ++head) {
+      const lifetime_set lifetimes = lifetimes_of(head);
+      HEADWISE_EXPECTS(lifetimes.size() > 0 && lifetimes[0] > 0,
+                       "a policy gives no lifetimes, or one below 1");
+      first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
+      for (const token_count lifetime : lifetimes) streams_.emplace_back(lifetime);
+    }
+    first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
+    for (std::size_t head = 0; head < heads; ++head)
+      if (const token_count rows = pool_rows_of(head); rows > 0) {
+        pool_of_[head] = static_cast<std::uint32_t>(pools_.size());
+        pools_.emplace_back(rows, std::as_const(*this).streams(head), memory);
+      }
+  }
+  row_table(const row_table&) = delete;
+  row_table& operator=(const row_table&) = delete;
+  ~row_table() {
+    for (token_stream& stream : streams_) stream.clear(*pages_);
+    for (ranked_pool& pool : pools_) pool.clear(*pages_);
+  }
+  // Gives `copy`, an empty table of the same heads, the same rows. Throws what the memory resource
+  // throws; the copy then holds what was shared by that time.
+  void share_with(row_table& copy) const {
+    for (std::size_t i = 0; i < streams_.size(); ++i)
+      streams_[i].share_with(copy.streams_[i], *pages_);
+    for (std::size_t i = 0; i < pools_.size(); ++i) pools_[i].share_with(copy.pools_[i]);
+  }
+
+  [[nodiscard]] std::span<const token_stream> streams(std::size_t head) const noexcept {
+    return {streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]};
+  }
+  // nullptr on a head that does not rank.
+  [[nodiscard]] const ranked_pool* pool(std::size_t head) const noexcept {
+    return pool_of_.empty() || pool_of_[head] == no_pool ? nullptr : &pools_[pool_of_[head]];
+  }
+  [[nodiscard]] head_rows head(std::size_t head) noexcept {
+    return {{streams_.data() + first_stream_[head], streams_.data() + first_stream_[head + 1]},
+            const_cast<ranked_pool*>(pool(head))};
+  }
+  [[nodiscard]] page_pool& pages() const noexcept { return *pages_; }
+
+  // Of all heads.
+  [[nodiscard]] std::size_t rows() const noexcept {
+    std::size_t sum = 0;
+    for (const token_stream& stream : streams_) sum += stream.rows();
+    for (const ranked_pool& pool : pools_) sum += pool.rows();
+    return sum;
+  }
+  [[nodiscard]] std::size_t pages_held() const noexcept {
+    std::size_t sum = linked_pages();
+    for (const ranked_pool& pool : pools_) sum += pool.pages();
+    return sum;
+  }
+  // Beside the pages: tables, links, scores.
+  [[nodiscard]] std::size_t table_bytes() const noexcept {
+    std::size_t bytes = (first_stream_.capacity() + pool_of_.capacity()) * sizeof(std::uint32_t) +
+                        streams_.capacity() * sizeof(token_stream) +
+                        pools_.capacity() * sizeof(ranked_pool) +
+                        linked_pages() * pages_->link_bytes();
+    for (const ranked_pool& pool : pools_) bytes += pool.metadata_bytes();
+    return bytes;
+  }
+
+ private:
+  static constexpr std::uint32_t no_pool = std::numeric_limits<std::uint32_t>::max();
+
+  [[nodiscard]] std::size_t linked_pages() const noexcept {
+    std::size_t sum = 0;
+    for (const token_stream& stream : streams_) sum += stream.pages();
+    return sum;
+  }
+
+  page_pool* pages_;
+  std::pmr::vector<std::uint32_t> first_stream_;  // [heads + 1]
+  std::pmr::vector<token_stream> streams_;        // by head, then by ascending lifetime
+  std::pmr::vector<std::uint32_t> pool_of_;       // [heads], or empty where none ranks
+  std::pmr::vector<ranked_pool> pools_;           // by head
+};
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END
