@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headwise/profile/learned_mass.hpp"
@@ -32,40 +33,59 @@ struct measurement {
 
 namespace detail {
 
-// The prompt's token at position `pos` of a sequence of any length: beyond the prompt, the tokens
-// behind its sinks over and over, as no sinks. Returns where in the prompt it comes from.
-[[nodiscard]] inline std::size_t source_of(std::size_t pos, std::size_t tokens,
-                                           token_count sink_count) noexcept {
-  if (pos < tokens) return pos;
-  const std::size_t first = std::min<std::size_t>(sink_count, tokens - 1);
-  return first + (pos - first) % (tokens - first);
-}
+// Up to here, and within the prompt, a policy is asked at every position.
+inline constexpr std::uint64_t positions_asked = std::uint64_t{1} << 16;
+
+// The positions first, first + step, ...
+struct position_series {
+  std::uint64_t first, step;
+  [[nodiscard]] std::uint64_t below(std::uint64_t end) const noexcept {
+    return end <= first ? 0 : (end - 1 - first) / step + 1;
+  }
+};
 
 }  // namespace detail
 
-// What the policy `lifetime_of` holds of the prompt when it is cut or continued to `length` tokens.
-// on_lost(source, row, behind): for each token there whose lifetime ends: the index of the prompt's
-// token, 1 if it is not held, and 1 if it lies behind the sinks.
+// What the policy `lifetime_of` holds of the prompt when it is cut or continued to `length` tokens:
+// beyond the prompt come the tokens behind its sinks over and over, as no sinks.
+// on_lost(source, rows, behind): for tokens whose lifetime ends: the index of the prompt's token
+// that they are copies of, how many are not held, and how many lie behind the sinks.
+//
+// O(keys + 65,536) for any length. Beyond the 65,536th position the policy is asked once for all
+// further copies of a token: exact where lifetimes do not depend on positions, as with every
+// built-in policy. Throws error(out_of_range) on a length that no sequence has.
 template <class LifetimeOf, class OnLost>
 [[nodiscard]] resident_count count_resident(std::span<const token> prompt, token_count length,
                                             token_count sink_count, const LifetimeOf& lifetime_of,
                                             OnLost&& on_lost) {
+  if (length > max_length)
+    raise(error_code::out_of_range, "stated length", std::to_string(length),
+          "at most " + std::to_string(max_length) + " tokens");
   constexpr token_classes not_sink{~static_cast<std::uint32_t>(token_classes::sink)};
+  const std::size_t repeated = std::min<std::size_t>(sink_count, prompt.size() - 1);
+  const std::size_t period = prompt.size() - repeated;
+  const std::uint64_t asked = std::max<std::uint64_t>(prompt.size(), detail::positions_asked);
+  const std::uint64_t end = std::min<std::uint64_t>(length, asked + period);
   resident_count count;
-  for (position pos = 0; pos < length; ++pos) {
-    const std::size_t source = detail::source_of(pos, prompt.size(), sink_count);
+  for (std::uint64_t pos = 0; pos < end; ++pos) {
+    const bool in_prompt = pos < prompt.size();
+    const std::size_t source = in_prompt ? pos : repeated + (pos - repeated) % period;
     token t = prompt[source];
-    t.pos = pos;
-    if (pos >= prompt.size()) t.classes = t.classes & not_sink;
+    t.pos = static_cast<position>(pos);
+    if (!in_prompt) t.classes = t.classes & not_sink;
     const token_count lifetime = lifetime_of(t);
-    const std::uint64_t held = sees(length - 1, pos, lifetime) ? 1 : 0;
-    const std::uint64_t behind = pos >= sink_count ? 1 : 0;
+    const detail::position_series copies{pos, pos < asked ? length : period};
+    const std::uint64_t all = copies.below(length);
+    // sees(length - 1, pos, lifetime) from here on.
+    const std::uint64_t oldest = lifetime < length ? length - lifetime : 0;
+    const std::uint64_t held = all - copies.below(oldest);
+    const std::uint64_t behind = all - copies.below(std::min(sink_count, length));
     count.rows += held;
     count.behind += behind;
     if (lifetime == forever)
       count.forever += behind;
     else
-      on_lost(source, 1 - held, behind);
+      on_lost(source, all - held, behind);
   }
   return count;
 }
