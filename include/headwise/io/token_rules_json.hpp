@@ -59,7 +59,7 @@ inline void check_token_id(std::int32_t id, std::uint32_t limit, const std::stri
         limit == 0 ? "an id from 0" : "an id below the vocabulary's size " + std::to_string(limit));
 }
 
-// place: of the classes.
+// vocab_size: 0 where it is not known, and then no class may have ids. place: of the classes.
 inline void check_classes(std::span<const token_class_rule> classes, std::uint32_t vocab_size,
                           const std::string& place) {
   for (std::size_t i = 0; i < classes.size(); ++i) {
@@ -76,6 +76,10 @@ inline void check_classes(std::span<const token_class_rule> classes, std::uint32
     if (rule.bit == token_classes::sink && !rule.ids.empty())
       raise(error_code::invalid_argument, here, std::to_string(rule.ids.size()) + " ids",
             "none: sinks are the first positions");
+    // make_classifier() looks classes up by id, in a table as large as the vocabulary.
+    if (vocab_size == 0 && !rule.ids.empty())
+      raise(error_code::missing, here, std::to_string(rule.ids.size()) + " ids and no vocab_size",
+            "a vocab_size over 0, as classes are looked up by id");
     for (std::size_t k = 0; k < rule.ids.size(); ++k) {
       check_token_id(rule.ids[k], vocab_size, here + "/" + std::to_string(k));
       if (k > 0 && rule.ids[k] <= rule.ids[k - 1])

@@ -182,6 +182,19 @@ TEST(blueprint_json, writer_refuses_what_it_could_not_read) {
           [](blueprint& plan) { plan.shape.query_heads = 3; });
 }
 
+TEST(blueprint_json, classes_with_ids_need_a_known_vocabulary) {
+  const std::string good = text_of(made_blueprint());
+  expect_error(error_code::missing, {"/tokens/classes/special", "3 ids", "vocab_size"}, [&] {
+    static_cast<void>(blueprint_of(with(good, "\"vocab_size\": 100", "\"vocab_size\": 0")));
+  });
+  blueprint plan = made_blueprint();
+  plan.model.vocab_size = 0;
+  expect_error(error_code::missing, {"/tokens/classes/special", "vocab_size"},
+               [&] { static_cast<void>(text_of(plan)); });
+  for (headwise::token_class_rule& rule : plan.tokens.classes) rule.ids.clear();
+  EXPECT_EQ(blueprint_of(text_of(plan)), plan);
+}
+
 TEST(blueprint_json, a_policy_names_only_classes_that_are_declared) {
   const std::string good = text_of(made_blueprint());
   const auto refused = [](const std::string& text, error_code code,
