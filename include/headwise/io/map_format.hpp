@@ -54,9 +54,9 @@ class map_info_reader {
   [[nodiscard]] map_info read() const {
     if (const std::string format = text("format", true); format != map_format)
       raise(error_code::malformed, place_ + "format", in_quotes(format), in_quotes(map_format));
-    if (const std::uint32_t version = number("version", true); version != map_version)
-      raise(error_code::unsupported, place_ + "version", std::to_string(version),
-            std::to_string(map_version));
+    const std::string known = std::to_string(map_version);
+    if (const std::string version = text("version", true); version != known)
+      raise(error_code::unsupported, place_ + "version", in_quotes(version), in_quotes(known));
     map_info info;
     info.shape = {number("layers", true), number("query_heads", true), number("kv_heads", true),
                   number("head_dim", true)};

@@ -238,7 +238,8 @@ TEST(map_archive, metadata_is_checked) {
     return metadata.replace(metadata.find(from), from.size(), to);
   };
   refused(changed("headwise-maps", "pt"), error_code::malformed, "'pt'");
-  refused(changed("\"version\": \"1\"", "\"version\": \"2\""), error_code::unsupported, "2");
+  refused(changed("\"version\": \"1\"", "\"version\": \"2\""), error_code::unsupported, "'2'");
+  refused(changed("\"version\": \"1\"", "\"version\": \"01\""), error_code::unsupported, "'01'");
   refused(changed(", \"layers\": \"1\"", ""), error_code::missing, "layers");
   refused(changed("\"layers\": \"1\"", "\"layers\": \"1x\""), error_code::malformed, "'1x'");
   refused(changed("\"layers\": \"1\"", "\"layers\": \"-1\""), error_code::malformed, "'-1'");
