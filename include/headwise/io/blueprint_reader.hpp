@@ -82,7 +82,7 @@ template <class Enum, std::size_t N>
                                    std::array{plan_granularity::head, plan_granularity::layer});
   origin.prompts = json.at("prompts").integer<std::uint64_t>(0, largest<std::uint64_t>);
   origin.queries = json.at("queries").integer<std::uint64_t>(0, largest<std::uint64_t>);
-  origin.length = json.at("length").integer<token_count>(0, largest<token_count>);
+  origin.length = json.at("length").integer<token_count>(0, max_length);
   origin.tool = json.at("tool").text();
   const json_cursor sources = json.at("sources");
   for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -195,6 +195,15 @@ TEST(blueprint_json, classes_with_ids_need_a_known_vocabulary) {
   EXPECT_EQ(blueprint_of(text_of(plan)), plan);
 }
 
+TEST(blueprint_json, states_a_length_that_a_sequence_can_have) {
+  const std::string good = text_of(made_blueprint());
+  EXPECT_EQ(blueprint_of(with(good, "\"length\": 512", "\"length\": 4294967294")).origin.length,
+            headwise::max_length);
+  expect_error(error_code::out_of_range, {"/profile/length", "4294967295", "4294967294"}, [&] {
+    static_cast<void>(blueprint_of(with(good, "\"length\": 512", "\"length\": 4294967295")));
+  });
+}
+
 TEST(blueprint_json, a_policy_names_only_classes_that_are_declared) {
   const std::string good = text_of(made_blueprint());
   const auto refused = [](const std::string& text, error_code code,
