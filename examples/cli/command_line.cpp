@@ -5,8 +5,11 @@
 
 #include "command_line.hpp"
 
+#include <concepts>
 #include <exception>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +17,7 @@
 #include "eval.hpp"
 #include "generate.hpp"
 #include "inspect.hpp"
+#include "option_checks.hpp"
 #include "plan.hpp"
 #include "profile.hpp"
 #include "record.hpp"
@@ -42,6 +46,21 @@ void add_choice(CLI::App& command, const std::string& name, T& value,
   command.add_option_function<std::string>(name, choose, description)->check(CLI::IsMember(words));
 }
 
+using option_check = std::function<std::string(const std::string&)>;
+
+// Of options that take whole numbers from `low` on: the parser would wrap negative ones.
+template <std::unsigned_integral T>
+[[nodiscard]] option_check count_from(T low, T high = std::numeric_limits<T>::max()) {
+  return [low, high](const std::string& text) { return complaint_on_count(text, low, high); };
+}
+
+// An option that is such a number. Its default is shown.
+template <std::unsigned_integral T>
+void add_count(CLI::App& command, const std::string& name, T& value, const option_check& check,
+               const std::string& description) {
+  command.add_option(name, value, description)->capture_default_str()->check(check);
+}
+
 void add_record(CLI::App& app) {
   const auto options = std::make_shared<record_options>();
   CLI::App* const command = app.add_subcommand(
@@ -54,14 +73,12 @@ void add_record(CLI::App& app) {
       ->add_option("--out", options->out,
                    "A folder (one file a prompt), or FILE.safetensors (all prompts)")
       ->required();
-  command->add_option("--prompts", options->prompts, "How many prompts")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--length", options->length, "Tokens of each prompt")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command->add_option("--sinks", options->sinks, "How many first tokens count as sinks")
-      ->capture_default_str();
+  add_count(*command, "--prompts", options->prompts, count_from(std::size_t{1}),
+            "How many prompts");
+  add_count(*command, "--length", options->length, count_from(std::size_t{1}),
+            "Tokens of each prompt");
+  add_count(*command, "--sinks", options->sinks, count_from(headwise::token_count{0}),
+            "How many first tokens count as sinks");
   add_choice<headwise::element_type>(*command, "--dtype", options->type,
                                      {{"f16", headwise::element_type::f16},
                                       {"bf16", headwise::element_type::bf16},
@@ -94,9 +111,12 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
       "Class heads one by one, or a layer at a time; default: head");
   command.add_option("--windows", options.measure.ladder.windows, "Windows to try, as 16,32,64")
       ->delimiter(',')
-      ->capture_default_str();
-  command.add_option("--length", options.measure.length,
-                     "Sequence length at which rows are counted; 0: that of the first prompt");
+      ->capture_default_str()
+      ->check(count_from(headwise::token_count{1}));
+  command
+      .add_option("--length", options.length,
+                  "Sequence length at which rows are counted; 0: that of the first prompt")
+      ->check(count_from(std::uint64_t{0}));
   command.add_flag("!--no-learned", options.measure.ladder.learn_ids,
                    "Do not learn token ids for each head");
 }
@@ -117,8 +137,10 @@ void add_inspect(CLI::App& app) {
                       "Figures of 'headwise eval --json' for the page and the picture");
   command->add_option("--title", options->title,
                       "Name on page and picture; default: the model's own");
-  command->add_option("--length", options->length,
-                      "Tokens at which bytes are stated; default: the blueprint's length");
+  command
+      ->add_option("--length", options->length,
+                   "Tokens at which bytes are stated; default: the blueprint's length")
+      ->check(count_from(std::uint64_t{0}));
   command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
@@ -136,11 +158,11 @@ void add_plan(CLI::App& app) {
   command->add_option("blueprint", options->blueprint, "Blueprint");
   command->add_option("--shape", options->shape,
                       "Instead: LAYERSxQUERY_HEADSxKV_HEADSxHEAD_DIM of a full cache");
-  command->add_option("--length", options->length,
-                      "Tokens of a sequence; default: the length that the blueprint states");
-  command->add_option("--batch", options->batch, "Sequences")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--length", options->length,
+                   "Tokens of a sequence; default: the length that the blueprint states")
+      ->check(count_from(std::uint64_t{0}));
+  add_count(*command, "--batch", options->batch, count_from(std::uint64_t{1}), "Sequences");
   command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
       ->capture_default_str()
       ->check(CLI::IsMember({"f32", "f16", "bf16"}));
@@ -164,14 +186,10 @@ void add_eval(CLI::App& app) {
       ->add_option("--blueprint", options->blueprints,
                    "Blueprint; with several, the first is the main one and all make a curve")
       ->required();
-  command->add_option("--windows-of", options->window, "Tokens that each empty cache is fed")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--tokens", options->tokens,
-                   "Tokens in all, in whole windows; fewer where the text is shorter")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+  add_count(*command, "--windows-of", options->window, count_from(std::size_t{1}),
+            "Tokens that each empty cache is fed");
+  add_count(*command, "--tokens", options->tokens, count_from(std::size_t{1}),
+            "Tokens in all, in whole windows; fewer where the text is shorter");
   add_choice<cache_type>(
       *command, "--cache-type", options->type,
       {{"f32", cache_type::f32}, {"f16", cache_type::f16}, {"bf16", cache_type::bf16}},
@@ -193,17 +211,16 @@ void add_generate(CLI::App& app) {
       ->required();
   command->add_option("--prompt", options->prompt, "Text to continue")->required();
   command->add_option("--blueprint", options->blueprint, "Blueprint; without it, a full cache");
-  command->add_option("--tokens", options->tokens, "The most tokens to add")
-      ->capture_default_str()
-      ->check(CLI::Range(1U, 1000000U));
+  add_count(*command, "--tokens", options->tokens, count_from(1U, 1000000U),
+            "The most tokens to add; with the prompt, no more than the model's context");
   command->add_option("--temperature", options->sampling.temperature, "0: the likeliest token")
       ->capture_default_str();
   command
       ->add_option("--top-p", options->sampling.top_p,
                    "Draw from the fewest likeliest tokens that hold this probability")
       ->capture_default_str();
-  command->add_option("--seed", options->sampling.seed, "Same seed, same text")
-      ->capture_default_str();
+  add_count(*command, "--seed", options->sampling.seed, count_from(std::uint64_t{0}),
+            "Same seed, same text");
   command->footer(
       "Example:\n"
       "  headwise generate --model M.gguf --prompt 'Once upon a time' --blueprint blueprint.json\n"
@@ -220,14 +237,12 @@ void add_profile(CLI::App& app) {
   command->add_option("--out", options->out, "The blueprint to write (JSON)")->required();
   command
       ->add_option("--target", options->classify.recovery_target,
-                   "Share of attention that each head must keep")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+                   "Share of attention that each head must keep, from 0 to 1")
+      ->capture_default_str();
   command
       ->add_option("--also", options->also,
                    "Further targets, as 0.9,0.98; written beside --out as NAME_0.9.json")
-      ->delimiter(',')
-      ->check(CLI::Range(0.0, 1.0));
+      ->delimiter(',');
   add_profile_choices(*command, *options);
   command->footer(
       "Examples:\n"
@@ -264,6 +279,10 @@ int parse_and_run(int argc, const char* const* argv) {
     app.parse(argc, argv);
     return 0;
   } catch (const CLI::ParseError& e) {
+    // The parser says that a command is missing, not that it does not know this one.
+    const std::vector<std::string> unknown = app.remaining();
+    if (e.get_exit_code() != 0 && app.get_subcommands().empty() && !unknown.empty())
+      throw usage_error("there is no command or option '" + unknown.front() + "'");
     return app.exit(e) == 0 ? 0 : bad_usage;
   }
 }

@@ -8,7 +8,7 @@
 #include "blueprint_file.hpp"
 #include "evaluation_json.hpp"
 #include "evaluation_table.hpp"
-#include "numbers.hpp"
+#include "option_checks.hpp"
 #include "progress.hpp"
 
 namespace headwise_tool {
@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 }  // namespace
 
 void run_eval(const eval_options& options) {
+  std::vector<fs::path> inputs = options.blueprints;
+  inputs.insert(inputs.end(), {options.model, options.text});
+  require_no_input("--json", options.json, inputs);
   const llama_example::model model(options.model);
   std::vector<headwise::blueprint> blueprints;
   for (const fs::path& path : options.blueprints)

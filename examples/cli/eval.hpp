@@ -19,7 +19,7 @@ struct eval_options {
   cache_type type = cache_type::f16;
 };
 
-// Throws headwise::error on bad data.
+// Throws headwise::error on bad data, usage_error on options that cannot be.
 void run_eval(const eval_options& options);
 
 }  // namespace headwise_tool

@@ -2,17 +2,26 @@
 
 #include "evaluation_json.hpp"
 
+#include <concepts>
+#include <limits>
 #include <span>
 
 #include <nlohmann/json.hpp>
 
 #include "headwise/io/mapped_file.hpp"
 #include "headwise/io/replacing_file.hpp"
+#include "headwise/io/strict_json.hpp"
 
 namespace headwise_tool {
 namespace {
 
 using json = nlohmann::ordered_json;
+using headwise::detail::json_cursor;
+
+template <std::unsigned_integral T>
+[[nodiscard]] T count(const json_cursor& from, const char* name, T low = 0) {
+  return from.at(name).integer<T>(low, std::numeric_limits<T>::max());
+}
 
 json score_json(const plan_score& score) {
   return {{"perplexity", score.perplexity},         {"agreement", score.agreement},
@@ -20,9 +29,18 @@ json score_json(const plan_score& score) {
           {"peak_bytes", score.peak_bytes},         {"tokens_per_second", score.tokens_per_second}};
 }
 
-plan_score read_score(const json& from) {
-  return {from.at("perplexity"),    from.at("agreement"),  from.at("resident_bytes"),
-          from.at("payload_bytes"), from.at("peak_bytes"), from.at("tokens_per_second")};
+constexpr double most = std::numeric_limits<double>::max();
+
+plan_score read_score(const json_cursor& from) {
+  const auto amount = [&](const char* name) { return from.at(name).real(0, most); };
+  plan_score score;
+  score.perplexity = from.at("perplexity").real(1, most);
+  score.agreement = from.at("agreement").real(0, 1);
+  score.resident_bytes = amount("resident_bytes");
+  score.payload_bytes = amount("payload_bytes");
+  score.peak_bytes = count<std::uint64_t>(from, "peak_bytes");
+  score.tokens_per_second = amount("tokens_per_second");
+  return score;
 }
 
 json curve_json(const evaluation& result) {
@@ -39,31 +57,34 @@ json curve_json(const evaluation& result) {
   return curve;
 }
 
-blueprint_score read_point(const json& from) {
+blueprint_score read_point(const json_cursor& from) {
   blueprint_score point;
-  point.recovery_target = from.at("recovery_target");
+  point.recovery_target = from.at("recovery_target").real(0, 1);
   point.blueprint = read_score(from.at("blueprint"));
-  point.window = from.at("window");
+  point.window = count<headwise::token_count>(from, "window");
   point.plain_window = read_score(from.at("plain_window"));
-  point.sinks = from.at("sinks");
-  point.window_behind_sinks = from.at("window_behind_sinks");
+  point.sinks = count<headwise::token_count>(from, "sinks");
+  point.window_behind_sinks = count<headwise::token_count>(from, "window_behind_sinks");
   point.sinks_and_window = read_score(from.at("sinks_and_window"));
   return point;
 }
 
-evaluation read_evaluation(const json& from) {
+evaluation read_evaluation(const json_cursor& from) {
   evaluation result;
-  result.model = from.at("model");
-  result.shape = {from.at("layers"), from.at("query_heads"), from.at("kv_heads"),
-                  from.at("head_dim")};
-  result.cache = from.at("cache_type");
-  result.text = from.at("text");
-  result.tokens_profiled = from.at("tokens_profiled");
-  result.tokens_evaluated = from.at("tokens_evaluated");
-  result.window_tokens = from.at("window_tokens");
-  result.full_bytes = from.at("full_bytes");
+  result.model = from.at("model").text();
+  const auto size = [&](const char* name) { return count<std::uint32_t>(from, name, 1); };
+  result.shape = {size("layers"), size("query_heads"), size("kv_heads"), size("head_dim")};
+  headwise::validate(result.shape, from.place());
+  result.cache = from.at("cache_type").text();
+  result.text = from.at("text").text();
+  result.tokens_profiled = count<std::uint64_t>(from, "tokens_profiled");
+  result.tokens_evaluated = count<std::uint64_t>(from, "tokens_evaluated");
+  result.window_tokens = count<std::uint64_t>(from, "window_tokens");
+  result.full_bytes = from.at("full_bytes").real(1, most);  // what all shares are of
   result.full = read_score(from.at("full"));
-  for (const json& point : from.at("curve")) result.scores.push_back(read_point(point));
+  const json_cursor curve = from.at("curve");
+  for (std::size_t i = 0; i < curve.size(); ++i) result.scores.push_back(read_point(curve[i]));
+  if (result.scores.empty()) curve.fail(headwise::error_code::missing, "one blueprint's scores");
   return result;
 }
 
@@ -106,17 +127,8 @@ evaluation load_evaluation(const std::filesystem::path& path) {
   const headwise::mapped_file file(path);
   const auto bytes = file.bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  try {
-    evaluation result = read_evaluation(json::parse(text));
-    headwise::validate(result.shape, path.string());
-    if (result.scores.empty())
-      headwise::raise(headwise::error_code::missing, path.string() + ": /curve", "nothing",
-                      "at least one blueprint's scores");
-    return result;
-  } catch (const json::exception& e) {
-    headwise::raise(headwise::error_code::malformed, path.string(), e.what(),
-                    "a file that 'headwise eval --json' wrote");
-  }
+  const auto root = headwise::detail::parse_json(text, path.string());
+  return read_evaluation(json_cursor(root, path.string()));
 }
 
 }  // namespace headwise_tool

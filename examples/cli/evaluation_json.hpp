@@ -11,7 +11,7 @@
 namespace headwise_tool {
 
 void save_evaluation(const std::filesystem::path& path, const evaluation& result);
-// Throws headwise::error naming the file.
+// Throws headwise::error naming the file and the place in it.
 [[nodiscard]] evaluation load_evaluation(const std::filesystem::path& path);
 
 }  // namespace headwise_tool

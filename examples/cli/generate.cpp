@@ -39,6 +39,9 @@ void run_generate(const generate_options& options) {
   if (prompt.empty())
     headwise::raise(headwise::error_code::missing, "--prompt", "no token",
                     "some text: this model has no token to begin with");
+  require_context(model, prompt.size() + options.tokens,
+                  "--prompt of " + with_commas(prompt.size()) + " and --tokens of " +
+                      with_commas(options.tokens));
 
   llama_example::session_options session_options;
   session_options.capacity = static_cast<headwise::token_count>(prompt.size()) + options.tokens;

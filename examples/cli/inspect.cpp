@@ -13,6 +13,7 @@
 #include "head_class.hpp"
 #include "head_map.hpp"
 #include "numbers.hpp"
+#include "option_checks.hpp"
 #include "report_page.hpp"
 #include "terminal.hpp"
 #include "text_table.hpp"
@@ -97,15 +98,22 @@ void require_same_model(const headwise::blueprint& plan, const evaluation& measu
       "one of '" + plan.model.name + "', which " + options.blueprint.string() + " is for");
 }
 
+void require_outputs(const inspect_options& options) {
+  std::vector<fs::path> inputs = options.maps;
+  inputs.insert(inputs.end(), {options.blueprint, options.measured});
+  require_no_input("--html", options.html, inputs);
+  require_no_input("--svg", options.svg, inputs);
+}
+
 }  // namespace
 
 void run_inspect(const inspect_options& options) {
+  require_outputs(options);
   headwise::blueprint plan = read_blueprint(options.blueprint);
-  const headwise::token_count length = options.length == 0 ? plan.origin.length : options.length;
+  const headwise::token_count length =
+      options.length == 0 ? plan.origin.length : sequence_length(options.length);
   if (length == 0) throw usage_error("this blueprint states no length: give --length");
   const cache_layout layout{length, 1, row_bytes(options.type, plan.shape.head_dim)};
-  print_blueprint(plan, layout, options.type);
-
   std::optional<evaluation> measured;
   if (!options.measured.empty()) {
     measured = load_evaluation(options.measured);
@@ -113,6 +121,8 @@ void run_inspect(const inspect_options& options) {
   }
   std::vector<attention_picture> pictures;
   if (!options.maps.empty()) pictures = draw_attention(options.maps, plan);
+  print_blueprint(plan, layout, options.type);  // all that can be refused is read by now
+
   const evaluation* const figures = measured ? &*measured : nullptr;
   if (!options.title.empty()) plan.model.name = options.title;
   if (!options.svg.empty()) save_text(options.svg, head_map_svg(plan, layout, figures));

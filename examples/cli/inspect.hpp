@@ -3,11 +3,10 @@
 // headwise inspect: a blueprint as a table on the terminal, as a page, as a picture.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "headwise/core/types.hpp"
 
 namespace headwise_tool {
 
@@ -15,7 +14,7 @@ struct inspect_options {
   std::filesystem::path blueprint, html, svg, measured;
   std::string title;
   std::vector<std::filesystem::path> maps;
-  headwise::token_count length = 0;  // 0: the blueprint's own
+  std::uint64_t length = 0;  // 0: the blueprint's own
   std::string type = "f16";
 };
 

@@ -10,6 +10,7 @@
 #include "blueprint_file.hpp"
 #include "expected_bytes.hpp"
 #include "numbers.hpp"
+#include "option_checks.hpp"
 #include "text_table.hpp"
 #include "usage_error.hpp"
 
@@ -66,21 +67,16 @@ void plan_shape(const plan_options& options) {
   print_total(full, options.length, options.batch);
 }
 
-headwise::token_count sequence_length(const plan_options& options,
-                                      const headwise::blueprint& plan) {
+headwise::token_count planned_length(const plan_options& options, const headwise::blueprint& plan) {
   if (options.length == 0 && plan.origin.length == 0)
     throw usage_error("this blueprint states no length: give --length");
-  if (options.length > headwise::max_length)
-    headwise::raise(headwise::error_code::out_of_range, "--length", with_commas(options.length),
-                    "at most " + with_commas(headwise::max_length) + ", as a sequence can be");
-  return options.length == 0 ? plan.origin.length
-                             : static_cast<headwise::token_count>(options.length);
+  return options.length == 0 ? plan.origin.length : sequence_length(options.length);
 }
 
 void plan_blueprint(const plan_options& options) {
   const headwise::blueprint plan = read_blueprint(options.blueprint);
   const headwise::model_shape& shape = plan.shape;
-  const cache_layout layout{sequence_length(options, plan), options.batch,
+  const cache_layout layout{planned_length(options, plan), options.batch,
                             row_bytes(options.type, shape.head_dim)};
   const std::uint64_t full =
       full_bytes(shape.heads(), layout.length, layout.batch, layout.row_bytes);

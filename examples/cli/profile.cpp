@@ -8,6 +8,7 @@
 #include "blueprint_file.hpp"
 #include "head_class.hpp"
 #include "numbers.hpp"
+#include "option_checks.hpp"
 #include "progress.hpp"
 
 #include "headwise/io/map_archive.hpp"
@@ -20,7 +21,9 @@ namespace fs = std::filesystem;
 
 headwise::profiler<> measure(headwise::map_archive& archive, const profile_options& options) {
   constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
-  headwise::profiler<> work(archive.shape(), archive.rules(), options.measure);
+  headwise::measure_options measured = options.measure;
+  measured.length = sequence_length(options.length);
+  headwise::profiler<> work(archive.shape(), archive.rules(), measured);
   progress bar("profiling", archive.bytes_total() / mebibyte, "MiB of maps");
   while (const auto map = archive.next()) {
     work.add(*map);
@@ -57,27 +60,39 @@ fs::path beside(const fs::path& out, double target) {
   return out.parent_path() / (out.stem().string() + "_" + digits + out.extension().string());
 }
 
+struct planned_file {
+  fs::path path;
+  double target = 0.0;
+};
+
+// The main one first. All are checked before anything is read or written.
+std::vector<planned_file> planned_files(const profile_options& options) {
+  const double main = options.classify.recovery_target;
+  require_share("--target", main);
+  std::vector<planned_file> files{{options.out, main}};
+  for (const double target : options.also) {
+    require_share("--also", target);
+    files.push_back({beside(options.out, target), target});
+  }
+  for (const planned_file& file : files) require_no_input("--out", file.path, options.maps);
+  return files;
+}
+
 }  // namespace
 
 void run_profile(const profile_options& options) {
+  const std::vector<planned_file> files = planned_files(options);
   headwise::map_archive archive(options.maps);
   const headwise::profiler<> work = measure(archive, options);
   const auto sources = hash_sources(archive);
-  const auto write = [&](double target, const fs::path& path) {
+  for (const planned_file& file : files) {
     headwise::classify_options classify = options.classify;
-    classify.recovery_target = target;
+    classify.recovery_target = file.target;
     headwise::blueprint plan = work.plan(classify, archive.fingerprint());
     plan.origin.sources = sources;
-    write_blueprint(path, plan);
-    return plan;
-  };
-  const auto plan = write(options.classify.recovery_target, options.out);
-  print_classes(plan);
-  std::cout << "written: " << options.out.string() << '\n';
-  for (const double target : options.also) {
-    const fs::path path = beside(options.out, target);
-    static_cast<void>(write(target, path));
-    std::cout << "written: " << path.string() << '\n';
+    write_blueprint(file.path, plan);
+    if (&file == &files.front()) print_classes(plan);
+    std::cout << "written: " << file.path.string() << '\n';
   }
 }
 

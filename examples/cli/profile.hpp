@@ -3,6 +3,7 @@
 // headwise profile: recorded maps in, a blueprint out.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -13,12 +14,13 @@ namespace headwise_tool {
 struct profile_options {
   std::vector<std::filesystem::path> maps;
   std::filesystem::path out;
+  std::uint64_t length = 0;  // at which rows are counted; 0: that of the first prompt
   headwise::measure_options measure;
   headwise::classify_options classify;
   std::vector<double> also;  // further targets
 };
 
-// Throws headwise::error on bad data.
+// Throws headwise::error on bad data, usage_error on options that cannot be.
 void run_profile(const profile_options& options);
 
 }  // namespace headwise_tool

@@ -19,17 +19,13 @@ class text_pieces {
   text_pieces(const llama_example::model& model, const std::filesystem::path& text,
               std::size_t length)
       : place_(text.string()), length_(length) {
-    const std::size_t context = model.sizes().context_length;
     const auto& tokenizer = model.tokens();
     if (tokenizer.adds_bos() && tokenizer.bos()) start_.push_back(*tokenizer.bos());
     if (length <= start_.size() + 1)
       headwise::raise(error_code::invalid_argument, "length of a piece",
                       std::to_string(length) + " tokens",
                       "at least " + std::to_string(start_.size() + 2));
-    if (context != 0 && length > context)
-      headwise::raise(error_code::invalid_argument, "length of a piece",
-                      with_commas(length) + " tokens",
-                      "at most " + with_commas(context) + ", the context of this model");
+    require_context(model, length, "length of a piece");
     ids_ = tokenizer.encode(read_text(text), {.bos = false, .special_tokens = false});
   }
 
@@ -72,6 +68,14 @@ std::string read_text(const std::filesystem::path& path) {
     headwise::raise(error_code::missing, path.string(),
                     with_commas(text.size()) + " bytes without any text", "a text file");
   return text;
+}
+
+void require_context(const llama_example::model& model, std::size_t tokens,
+                     const std::string& place) {
+  const std::size_t context = model.sizes().context_length;
+  if (context != 0 && tokens > context)
+    headwise::raise(error_code::invalid_argument, place, with_commas(tokens) + " tokens",
+                    "at most " + with_commas(context) + ", the context of this model");
 }
 
 std::vector<token_ids> cut_pieces(const llama_example::model& model,

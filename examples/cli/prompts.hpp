@@ -18,6 +18,11 @@ using token_ids = std::vector<std::int32_t>;
 // Throws headwise::error on a file that is not there or holds no text.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
+// Throws headwise::error where a model's context, if it states one, is shorter than `tokens`.
+// place: what has them.
+void require_context(const llama_example::model& model, std::size_t tokens,
+                     const std::string& place);
+
 struct piece_options {
   std::size_t count = 1;   // of pieces
   std::size_t length = 0;  // tokens of each, the first one included

@@ -9,6 +9,7 @@
 #include "llama/session.hpp"
 #include "llama/vocabulary_classes.hpp"
 #include "numbers.hpp"
+#include "option_checks.hpp"
 #include "progress.hpp"
 #include "prompts.hpp"
 
@@ -73,8 +74,13 @@ void record_all(map_recorder& recorder, const fs::path& out, std::span<const tok
     recorder.record(out, prompts, bar);
     return;
   }
-  fs::create_directories(out);
-  require_no_maps(out);
+  try {
+    fs::create_directories(out);
+    require_no_maps(out);
+  } catch (const fs::filesystem_error& e) {
+    headwise::raise(headwise::error_code::unreadable, out.string(), e.code().message(),
+                    "a folder, or a file whose name ends in .safetensors");
+  }
   for (std::size_t p = 0; p < prompts.size(); ++p) {
     std::string number = std::to_string(p);
     number.insert(0, number.size() < 4 ? 4 - number.size() : 0, '0');
@@ -85,6 +91,7 @@ void record_all(map_recorder& recorder, const fs::path& out, std::span<const tok
 }  // namespace
 
 void run_record(const record_options& options) {
+  require_no_input("--out", options.out, {options.model, options.text});
   const llama_example::model model(options.model);
   const headwise::map_info info{model.shape(), model.fingerprint(),
                                 llama_example::vocabulary_rules(model.tokens(), options.sinks)};

@@ -20,7 +20,7 @@ struct record_options {
   headwise::element_type type = headwise::element_type::f16;
 };
 
-// Throws headwise::error on bad data.
+// Throws headwise::error on bad data, usage_error on options that cannot be.
 void run_record(const record_options& options);
 
 }  // namespace headwise_tool

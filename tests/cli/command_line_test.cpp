@@ -43,6 +43,11 @@ TEST(CommandLine, WrongUsageIsTwo) {
       {"record", "--model", "m", "--text", "t", "--out", "o", "--length", "-3"},
       {"profile", "--out", "b.json"},
       {"profile", "maps", "--out", "b.json", "--target", "1.5"},
+      {"profile", "maps", "--out", "b.json", "--target", "nan"},
+      {"profile", "maps", "--out", "b.json", "--target", "0.9", "--also", "0.8,nan"},
+      {"profile", "maps", "--out", "b.json", "--windows", ""},
+      {"profile", "maps", "--out", "b.json", "--windows", "16,0"},
+      {"profile", "maps", "--out", "b.json", "--length=-1"},
       {"profile", "maps", "--out", "b.json", "--criterion", "taste"},
       {"inspect"},
       {"inspect", "b.json", "--maps", "maps"},
@@ -52,10 +57,14 @@ TEST(CommandLine, WrongUsageIsTwo) {
       {"plan", "--shape", "32x32x32x128x", "--length", "1"},
       {"plan", "--shape", "32x32x0x128", "--length", "1"},
       {"plan", "--shape", "32x32x32x128"},
+      {"plan", "--shape", "32x32x32x128", "--length=-5"},
+      {"plan", "--shape", "32x32x32x128", "--length", "0x10"},
+      {"plan", "--shape", "32x32x32x128", "--length", "8", "--batch=-1"},
       {"plan", "--shape", "32x32x32x128", "--length", "8", "--type", "f8"},
       {"eval", "--model", "m", "--text", "t"},
       {"generate", "--model", "m"},
-      {"generate", "--model", "m", "--prompt", "p", "--tokens", "0"}};
+      {"generate", "--model", "m", "--prompt", "p", "--tokens", "0"},
+      {"generate", "--model", "m", "--prompt", "p", "--seed=-1"}};
   for (const auto& arguments : wrong) {
     const tool_result result = run_headwise(arguments);
     std::string line;
@@ -63,6 +72,24 @@ TEST(CommandLine, WrongUsageIsTwo) {
     EXPECT_EQ(result.code, 2) << line << result.out << result.err;
     EXPECT_FALSE(result.err.empty()) << line;
   }
+}
+
+TEST(CommandLine, WhatIsWrongIsSaidInTheUsersWords) {
+  const auto said = [](const std::vector<std::string>& arguments) {
+    return run_headwise(arguments).err;
+  };
+  EXPECT_TRUE(contains(said({"cook"}), "'cook'"));
+  EXPECT_TRUE(contains(said({"--cook"}), "'--cook'"));
+  const std::string negative = said({"plan", "--shape", "1x1x1x1", "--length=-5"});
+  EXPECT_TRUE(contains(negative, "--length") && contains(negative, "'-5'")) << negative;
+  const std::string none =
+      said({"record", "--model", "m", "--text", "t", "--out", "o", "--prompts", "0"});
+  EXPECT_TRUE(contains(none, "'0' is not a whole number")) << none;
+  EXPECT_LT(none.size(), 200U) << none;
+  const std::string empty = said({"profile", "maps", "--out", "b.json", "--windows", ""});
+  EXPECT_TRUE(contains(empty, "--windows") && contains(empty, "''")) << empty;
+  const std::string no_number = said({"profile", "maps", "--out", "b.json", "--target", "nan"});
+  EXPECT_TRUE(contains(no_number, "--target") && contains(no_number, "nan")) << no_number;
 }
 
 TEST(CommandLine, MissingFilesAreNamed) {

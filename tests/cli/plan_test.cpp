@@ -52,6 +52,12 @@ TEST(Plan, SequenceLongerThanPositionsIsRefused) {
   const tool_result plan = run_headwise({"plan", path.string(), "--length", "4294967296"});
   EXPECT_EQ(plan.code, 1);
   EXPECT_TRUE(contains(plan.err, "4,294,967,296")) << plan.err;
+  for (const char* command : {"plan", "inspect"}) {
+    const tool_result one_more = run_headwise({command, path.string(), "--length", "4294967295"});
+    EXPECT_EQ(one_more.code, 1);
+    EXPECT_TRUE(contains(one_more.err, "--length") && contains(one_more.err, "4,294,967,294"))
+        << one_more.err;
+  }
   EXPECT_EQ(run_headwise({"plan", path.string()}).code, 2);  // the blueprint states no length
 }
 
