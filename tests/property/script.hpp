@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,7 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "headwise/attend/attend.hpp"
-#include "headwise/manager/cache_manager.hpp"
+#include "headwise/manager/saved_sequence.hpp"
 #include "support/counting_resource.hpp"
 #include "support/every_nth.hpp"
 #include "support/expect.hpp"
@@ -37,6 +38,7 @@ struct script_counts {
   std::size_t forks = 0;
   std::size_t cancels = 0;
   std::size_t ranked = 0;   // of the checks: on heads that rank, with a pool that is full
+  std::size_t saves = 0;    // and restores
   std::size_t prompts = 0;  // of heads that rank, by their column sums
 };
 
@@ -121,8 +123,10 @@ class script {
 
   void perform(std::size_t which) {
     pair& p = *live_[which];
-    const std::uint32_t kind = random_.below(20);
-    if (kind < 13)
+    const std::uint32_t kind = random_.below(22);
+    if (kind >= 20)
+      save_and_restore(p);
+    else if (kind < 13)
       append(p);
     else if (kind < 16)
       roll_back(p);
@@ -152,6 +156,51 @@ class script {
       ++counts_.refusals;
     }
     memory_.allow_all();
+  }
+
+  // The restored sequence takes the place of the one that was saved. Starved of memory, or given
+  // bytes that are not those of the file, nothing happens.
+  void save_and_restore(pair& p) {
+    std::ostringstream out;
+    headwise::save(p.real, out);
+    std::string file = std::move(out).str();
+    expect_equal(headwise::saved_bytes(p.real), file.size(), "bytes of the file");
+    const bool altered = random_.one_in(3);
+    const bool starved = random_.one_in(4);
+    if (altered) damage(file);
+    if (starved) memory_.refuse_after(random_.below(8));
+    const headwise::manager_stats before = manager_->stats();
+    std::istringstream in(file);
+    std::optional<sequence> restored;
+    bool refused = false;
+    try {
+      restored = headwise::try_restore(*manager_, in, plan_of(p));
+    } catch (const headwise::error& e) {
+      refused = true;
+      if (!altered) ADD_FAILURE() << e.what();
+    } catch (const std::bad_alloc&) {
+    }
+    memory_.allow_all();
+    if (restored) {
+      expect(!altered, "an altered file is refused");
+      p.real = std::move(*restored);
+      ++counts_.saves;
+      return;
+    }
+    expect(refused || starved || before.pages_available < before.pages_in_use + 1,
+           "a file is put back where there is memory");
+    expect_equal(manager_->stats().held_bytes, before.held_bytes, "bytes after a refused file");
+    ++counts_.refusals;
+  }
+  [[nodiscard]] static std::vector<test_policy> plan_of(const pair& p) {
+    return {p.real.plan().begin(), p.real.plan().end()};
+  }
+  void damage(std::string& file) {
+    const std::size_t at = random_.below(static_cast<std::uint32_t>(file.size()));
+    if (random_.one_in(2))
+      file.resize(at);
+    else
+      file[at] = static_cast<char>(file[at] ^ (1 << random_.below(8)));
   }
 
   void roll_back(pair& p) {

@@ -13,8 +13,8 @@
 #include <limits>
 #include <memory_resource>
 #include <span>
-#include <vector>
 
+#include "headwise/core/flat_vector.hpp"
 #include "headwise/core/rows.hpp"
 #include "headwise/manager/head_view.hpp"
 
@@ -27,10 +27,13 @@ class attend_scratch {
   // Throws error(out_of_range) where that fills the address space.
   attend_scratch(std::uint32_t group_size, std::uint32_t head_dim, std::size_t max_rows,
                  std::pmr::memory_resource* memory = std::pmr::get_default_resource())
-      : group_size_(group_size),
-        max_rows_(max_rows),
-        row_(head_dim, 0.0F, memory),
-        weights_(checked_size(group_size, max_rows), 0.0F, memory) {}
+      : group_size_(group_size), max_rows_(max_rows), row_(memory), weights_(memory) {
+    const std::size_t weights = checked_size(group_size, max_rows);
+    row_.reserve(head_dim);
+    row_.resize(head_dim);
+    weights_.reserve(weights);
+    weights_.resize(weights);
+  }
 
   [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
   [[nodiscard]] std::size_t max_rows() const noexcept { return max_rows_; }
@@ -55,8 +58,8 @@ class attend_scratch {
   std::uint32_t group_size_;
   std::size_t max_rows_;
   std::size_t seen_ = 0;
-  std::pmr::vector<float> row_;      // [head_dim], a decoded row
-  std::pmr::vector<float> weights_;  // [group_size, max_rows]: logits, then probabilities
+  detail::flat_vector<float> row_;      // [head_dim], a decoded row
+  detail::flat_vector<float> weights_;  // [group_size, max_rows]: logits, then probabilities
 };
 
 namespace detail {

@@ -17,10 +17,10 @@
 #include <ostream>
 #include <string>
 #include <type_traits>
-#include <vector>
 
 #include "headwise/core/checksum.hpp"
 #include "headwise/core/error.hpp"
+#include "headwise/core/flat_vector.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
@@ -67,8 +67,8 @@ class saving_archive {
     sum_.add(data, size);
     out_->write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
   }
-  template <class T, class Allocator>
-  void numbers(const std::vector<T, Allocator>& values) {
+  template <class T>
+  void numbers(const flat_vector<T>& values) {
     number(static_cast<std::uint64_t>(values.size()));
     bytes(values.data(), values.size() * sizeof(T));
   }
@@ -94,9 +94,11 @@ class loading_archive {
       fail(error_code::malformed, "other first bytes", "a saved state, which begins 'hw-state'");
     expect("version", archive_format::version, error_code::unsupported);
     expect("byte order", archive_format::byte_order, error_code::unsupported);
-    number(total_);
-    if (total_ < done_ + sizeof(std::uint64_t))
-      fail(error_code::malformed, std::to_string(total_) + " bytes in all", "more than the header");
+    std::uint64_t total = 0;
+    number(total);
+    if (total < done_ + sizeof(std::uint64_t))
+      fail(error_code::malformed, std::to_string(total) + " bytes in all", "more than the header");
+    total_ = total;
   }
   // Throws error on a file that goes on or whose bytes are not those that were written.
   void finish() {
@@ -144,16 +146,18 @@ class loading_archive {
       size -= count;
     }
   }
-  template <class T, class Allocator>
-  void numbers(std::vector<T, Allocator>& values) {
+  template <class T>
+  void numbers(flat_vector<T>& values) {
     constexpr std::size_t step = 1024;
     std::uint64_t count = 0;
     number(count);
     values.clear();
     while (values.size() < count) {
       const std::size_t before = values.size();
-      values.resize(before + std::min<std::uint64_t>(step, count - before));
-      bytes(values.data() + before, (values.size() - before) * sizeof(T));
+      const auto more = static_cast<std::size_t>(std::min<std::uint64_t>(step, count - before));
+      values.reserve_amortized(before + more);
+      values.resize(before + more);
+      bytes(values.data() + before, more * sizeof(T));
     }
   }
   [[noreturn]] void fail(error_code code, std::string got, std::string expected) const {

@@ -19,7 +19,8 @@ class state_deleter {
                          std::size_t* sequences = nullptr) noexcept
       : memory_(memory), sequences_(sequences) {}
   void operator()(sequence_state<Policies>* state) const noexcept {
-    std::pmr::polymorphic_allocator<>(memory_).delete_object(state);
+    state->~sequence_state();
+    memory_->deallocate(state, sizeof(*state), alignof(sequence_state<Policies>));
     --*sequences_;
   }
   [[nodiscard]] std::pmr::memory_resource* memory() const noexcept { return memory_; }
@@ -39,9 +40,17 @@ struct saved_access;  // saved_sequence.hpp
 template <class Policies, class... Args>
 [[nodiscard]] state_ptr<Policies> make_state(std::pmr::memory_resource* memory,
                                              std::size_t* sequences, Args&&... args) {
-  std::pmr::polymorphic_allocator<> allocator(memory);
-  auto* const state =
-      allocator.new_object<sequence_state<Policies>>(std::forward<Args>(args)..., memory);
+  using state_type = sequence_state<Policies>;
+  // Frees the memory if the constructor throws.
+  struct room {
+    std::pmr::memory_resource* memory;
+    void* block;
+    ~room() {
+      if (block != nullptr) memory->deallocate(block, sizeof(state_type), alignof(state_type));
+    }
+  } room{memory, memory->allocate(sizeof(state_type), alignof(state_type))};
+  auto* const state = ::new (room.block) state_type(std::forward<Args>(args)..., memory);
+  room.block = nullptr;
   ++*sequences;
   return state_ptr<Policies>(state, state_deleter<Policies>(memory, sequences));
 }

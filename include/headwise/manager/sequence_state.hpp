@@ -17,7 +17,6 @@
 #include <memory_resource>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "headwise/manager/cache_config.hpp"
 #include "headwise/manager/head_view.hpp"
@@ -44,7 +43,7 @@ class sequence_state {
   // then gives back what was shared by that time.
   sequence_state(const sequence_state& parent, std::pmr::memory_resource* memory)
       : sequence_state(
-            parent.shape_, parent.plan_, parent.horizon_, parent.tokens_.capacity(),
+            parent.shape_, parent.plan(), parent.horizon_, parent.tokens_.capacity(),
             parent.rows_.pages(),
             [&](std::size_t head) {
               const ranked_pool* const pool = parent.pool(head);
@@ -65,12 +64,15 @@ class sequence_state {
                  std::pmr::memory_resource* memory)
       : shape_(shape),
         horizon_(horizon),
-        plan_(plan.begin(), plan.end(), memory),
+        plan_(plan.size(), memory),
         rows_(
-            plan.size(), [&](std::size_t head) { return lifetimes_of(plan_[head]); }, capacity_of,
+            plan.size(), [&](std::size_t head) { return lifetimes_of(plan[head]); }, capacity_of,
             pages, memory),
-        written_(plan.size(), char{1}, memory),
+        written_(memory),
         tokens_(memory) {
+    for (const policy& p : plan) plan_.emplace_back(p);
+    written_.reserve(plan.size());
+    written_.resize(plan.size(), char{1});
     tokens_.reserve(step_tokens);
   }
   sequence_state(const sequence_state&) = delete;
@@ -81,8 +83,12 @@ class sequence_state {
   [[nodiscard]] const page_layout& layout() const noexcept { return rows_.pages().layout(); }
   [[nodiscard]] token_count length() const noexcept { return length_; }
   [[nodiscard]] token_count horizon() const noexcept { return horizon_; }
-  [[nodiscard]] std::span<const policy> plan() const noexcept { return plan_; }
-  [[nodiscard]] std::span<const token> step_tokens() const noexcept { return tokens_; }
+  [[nodiscard]] std::span<const policy> plan() const noexcept {
+    return {plan_.data(), plan_.size()};
+  }
+  [[nodiscard]] std::span<const token> step_tokens() const noexcept {
+    return {tokens_.begin(), tokens_.end()};
+  }
   [[nodiscard]] position first_query(std::size_t head) const noexcept {
     const position first = step_open_ ? step_from_ : keep_from_;
     if (pool(head) == nullptr) return first;
@@ -132,17 +138,19 @@ class sequence_state {
   // All or nothing: slots for every head, or false and nothing changed.
   [[nodiscard]] bool try_begin(std::span<const token> tokens, attend_scope scope) noexcept {
     HEADWISE_EXPECTS(!step_open_, "a second step while one is open");
-    check_tokens<policy>(tokens, length_, plan_, shape_.kv_heads);
+    check_tokens<policy>(tokens, length_, plan(), shape_.kv_heads);
     if (tokens.size() > max_length - length_) return false;
-    if (!memory_suffices([&] { tokens_.assign(tokens.begin(), tokens.end()); })) return false;
+    if (!memory_suffices([&] { tokens_.reserve(tokens.size()); })) return false;
+    tokens_.clear();
+    tokens_.append(tokens.data(), tokens.size());
     prompt_ = is_prompt(tokens.size(), scope);
     step_from_ = step_keep_from(tokens.size(), scope);
     const auto count = static_cast<token_count>(tokens.size());
     const position undo_from = undo_floor_after(length_ + count);
     std::size_t head = 0;
     while (head < plan_.size() &&
-           rows_.head(head).try_begin(demand_of(head, tokens_, step_from_, prompt_), length_, count,
-                                      undo_from, rows_.pages()))
+           rows_.head(head).try_begin(demand_of(head, step_tokens(), step_from_, prompt_), length_,
+                                      count, undo_from, rows_.pages()))
       ++head;
     if (head < plan_.size()) {
       while (head > 0) rows_.head(--head).cancel(rows_.pages());
@@ -168,7 +176,7 @@ class sequence_state {
       *slot.pos = tokens_[i].pos;
       put(i, slot);
     };
-    for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+    for_each_token(head, step_tokens(), [&](std::size_t i, std::size_t s) {
       if (!all[s].expired(tokens_[i].pos, step_from_))
         put_row(i, all[s].next_slot(layout()));
       else if (ranked != nullptr)
@@ -180,7 +188,7 @@ class sequence_state {
     HEADWISE_EXPECTS(column_sums.size() == length_ + tokens_.size(),
                      "observe_prompt needs a sum for each position of the sequence");
     rows_.head(head).pool->observe_prompt(column_sums, streams(head), layout(), [&](auto&& own) {
-      for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+      for_each_token(head, step_tokens(), [&](std::size_t i, std::size_t s) {
         const token_stream& stream = streams(head)[s];
         if (stream.lifetime() != forever)
           own(static_cast<std::uint32_t>(s), tokens_[i].pos,
@@ -233,7 +241,8 @@ class sequence_state {
       rows_.head(head).rollback(length, rows_.pages());
     length_ = length;
     keep_from_ = std::min(keep_from_, length_);
-    if (length_ == 0) undo_floor_ = ranked_from_ = 0;
+    undo_floor_ = std::min(undo_floor_, length_);
+    ranked_from_ = std::min(ranked_from_, length_);
     audit();
     return true;
   }
@@ -250,7 +259,7 @@ class sequence_state {
     for (std::size_t head = 0; head < plan_.size(); ++head)
       if (!rows_.head(head).transfer(archive, rows_.pages())) return false;
     if constexpr (Archive::loading)
-      if (length_ > max_length || keep_from_ > length_ || undo_floor_ > length_ + horizon_ ||
+      if (length_ > max_length || keep_from_ > length_ || undo_floor_ > length_ ||
           ranked_from_ > length_ || unsound_head() < plan_.size())
         archive.fail(error_code::malformed,
                      "rows of head " + std::to_string(unsound_head()) + " of " +
@@ -270,28 +279,39 @@ class sequence_state {
     result.payload_bytes = result.resident_rows * row_bytes;
     result.full_bytes = result.full_rows * row_bytes;
     result.reserved_bytes = (pages * layout().page_tokens - result.resident_rows) * row_bytes;
-    result.metadata_bytes = sizeof(*this) + plan_.capacity() * sizeof(policy) +
-                            written_.capacity() + tokens_.capacity() * sizeof(token) +
-                            rows_.table_bytes() +
+    result.metadata_bytes = sizeof(*this) + plan_.held_bytes() + written_.held_bytes() +
+                            tokens_.held_bytes() + rows_.table_bytes() +
                             pages * (layout().page_bytes() - layout().page_tokens * row_bytes);
     return result;
   }
 
  private:
-  // fn(i, stream) for each token: which of the head's streams its lifetime makes it part of. A
-  // policy that breaks its contract must not lose tokens in silence.
+  // fn(i, stream) for each token: which of the head's streams its lifetime makes it part of. The
+  // policy is visited for a block of tokens at a time, so that only the visit is compiled for each
+  // type of policy, and what is done with the tokens once.
   template <class Fn>
   void for_each_token(std::size_t head, std::span<const token> tokens, Fn&& fn) const {
+    constexpr std::size_t block = 64;
+    std::array<std::uint8_t, block> stream;
+    for (std::size_t first = 0; first < tokens.size(); first += block) {
+      const std::span<const token> part =
+          tokens.subspan(first, std::min(block, tokens.size() - first));
+      find_streams(head, part, stream.data());
+      for (std::size_t i = 0; i < part.size(); ++i) fn(first + i, std::size_t{stream[i]});
+    }
+  }
+  // A policy that breaks its contract must not lose tokens in silence.
+  void find_streams(std::size_t head, std::span<const token> tokens, std::uint8_t* found) const {
     const std::span<const token_stream> all = streams(head);
     std::visit(
         [&](const auto& p) {
-          for (std::size_t i = 0; i < tokens.size(); ++i) {
-            const token_count lifetime = p.lifetime(tokens[i]);
-            std::size_t s = 0;
+          for (const token& t : tokens) {
+            const token_count lifetime = p.lifetime(t);
+            std::uint8_t s = 0;
             while (s < all.size() && all[s].lifetime() != lifetime) ++s;
             HEADWISE_EXPECTS(s < all.size(),
                              "a policy gave a lifetime that is not a member of its lifetimes()");
-            fn(i, s);
+            *found++ = s;
           }
         },
         plan_[head]);
@@ -348,7 +368,7 @@ class sequence_state {
       std::size_t head) const noexcept {
     std::array<std::optional<position>, lifetime_set::capacity> result;
     if (step_from_ <= length_ - tokens_.size()) return result;
-    for_each_token(head, tokens_, [&](std::size_t i, std::size_t s) {
+    for_each_token(head, step_tokens(), [&](std::size_t i, std::size_t s) {
       if (streams(head)[s].expired(tokens_[i].pos, step_from_)) result[s] = tokens_[i].pos;
     });
     return result;
@@ -356,10 +376,10 @@ class sequence_state {
 
   model_shape shape_;
   token_count horizon_;
-  std::pmr::vector<policy> plan_;  // [heads]
+  fixed_vector<policy> plan_;  // [heads]
   row_table rows_;
-  std::pmr::vector<char> written_;  // [heads], in the open step
-  std::pmr::vector<token> tokens_;  // of the open step
+  flat_vector<char> written_;  // [heads], in the open step
+  flat_vector<token> tokens_;  // of the open step
   token_count length_ = 0;
   position keep_from_ = 0;
   position undo_floor_ = 0;   // ranked heads roll back no further

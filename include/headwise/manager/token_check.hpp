@@ -23,7 +23,7 @@ namespace detail {
 template <class Policy>
 void require_ids_unused(std::span<const Policy> plan, std::size_t kv_heads, position pos) noexcept {
   for (std::size_t head = 0; head < plan.size(); ++head) {
-    if (!std::visit([](const auto& p) { return needs_token_ids(p); }, plan[head])) continue;
+    if (!facts_of(plan[head]).needs_token_ids) continue;
     const std::string message = "layer " + std::to_string(head / kv_heads) + " head " +
                                 std::to_string(head % kv_heads) +
                                 ": its policy decides by token ids, and the token at position " +

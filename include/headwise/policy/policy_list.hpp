@@ -27,9 +27,25 @@ struct builtin_policies
                   union_of<local_window, heavy_hitters>,
                   union_of<special_tokens, local_window, heavy_hitters>> {};
 
+// What a cache must know of a policy before it sees a token; one visit, since each is compiled for
+// every type of policy.
+struct policy_facts {
+  lifetime_set lifetimes;
+  token_count pool_rows = 0;  // at the length that was asked for; 0: the policy does not rank
+  bool needs_token_ids = false;
+};
+template <class Variant>
+[[nodiscard]] policy_facts facts_of(const Variant& policy,
+                                    token_count length = max_length) noexcept {
+  return std::visit(
+      [&](const auto& p) {
+        return policy_facts{p.lifetimes(), pool_rows(p, length), needs_token_ids(p)};
+      },
+      policy);
+}
 template <class Variant>
 [[nodiscard]] lifetime_set lifetimes_of(const Variant& policy) noexcept {
-  return std::visit([](const auto& p) { return p.lifetimes(); }, policy);
+  return facts_of(policy).lifetimes;
 }
 template <class Variant>
 [[nodiscard]] token_count lifetime_of(const Variant& policy, const token& t) noexcept {
@@ -38,7 +54,7 @@ template <class Variant>
 // 0 on a head that does not rank.
 template <class Variant>
 [[nodiscard]] token_count pool_rows_of(const Variant& policy, token_count length) noexcept {
-  return std::visit([&](const auto& p) { return pool_rows(p, length); }, policy);
+  return facts_of(policy, length).pool_rows;
 }
 
 HEADWISE_NAMESPACE_END

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "headwise/core/types.hpp"
 #include "headwise/store/scores.hpp"
@@ -48,12 +47,12 @@ class pool_members {
   }
   [[nodiscard]] std::size_t entries() const noexcept { return entries_.size(); }
   [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return slots_.capacity() * sizeof(slot_state) + entries_.capacity() * sizeof(pool_entry);
+    return slots_.held_bytes() + entries_.held_bytes();
   }
   // Room for that many in all. Throws what the memory resource throws.
   void reserve(std::size_t slots, std::size_t entries) {
-    reserve_amortized(slots_, slots);
-    reserve_amortized(entries_, entries);
+    slots_.reserve_amortized(slots);
+    entries_.reserve_amortized(entries);
   }
 
   // The newest entry on the slot from before `query`; nullptr where the settled member stands, or
@@ -129,7 +128,7 @@ class pool_members {
       slots_[e.slot].pos = e.pos;
       slots_[e.slot].score = e.score;
     }
-    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count));
+    entries_.erase_front(count);
     first_entry_ += count;
   }
   template <class Archive>
@@ -169,7 +168,9 @@ class pool_members {
     }
     return true;
   }
-  [[nodiscard]] std::span<const pool_entry> all_entries() const noexcept { return entries_; }
+  [[nodiscard]] std::span<const pool_entry> all_entries() const noexcept {
+    return {entries_.begin(), entries_.end()};
+  }
   void clear() noexcept {
     slots_.clear();
     entries_.clear();
@@ -197,8 +198,8 @@ class pool_members {
 
   token_count capacity_;
   std::uint64_t first_entry_ = 1;  // running number of entries_[0]
-  std::pmr::vector<slot_state> slots_;
-  std::pmr::vector<pool_entry> entries_;  // by query
+  flat_vector<slot_state> slots_;
+  flat_vector<pool_entry> entries_;  // by query
 };
 
 }  // namespace detail

@@ -17,6 +17,7 @@
 #include <array>
 #include <span>
 
+#include "headwise/core/fixed_vector.hpp"
 #include "headwise/core/rows.hpp"
 #include "headwise/store/pool_members.hpp"
 #include "headwise/store/slot_pages.hpp"
@@ -38,8 +39,7 @@ class ranked_pool {
 
   // Throws what the memory resource throws.
   ranked_pool(token_count capacity, stream_span streams, std::pmr::memory_resource* memory)
-      : members_(capacity, memory), stored_(memory), scores_(memory), log_(memory) {
-    scores_.reserve(streams.size());
+      : members_(capacity, memory), stored_(memory), scores_(streams.size(), memory), log_(memory) {
     for (const token_stream& stream : streams)
       if (stream.lifetime() != forever) scores_.emplace_back(memory);
   }
@@ -47,7 +47,7 @@ class ranked_pool {
   // pages. Throws what the memory resource throws; clear() then frees what was shared by that time.
   void share_with(ranked_pool& copy) const {
     copy.members_ = members_;
-    copy.scores_ = scores_;
+    for (std::size_t s = 0; s < scores_.size(); ++s) copy.scores_[s] = scores_[s];
     copy.log_ = log_;
     copy.next_query_ = next_query_;
     stored_.share_with(copy.stored_);
@@ -61,8 +61,8 @@ class ranked_pool {
   // is not.
   [[nodiscard]] position next_query() const noexcept { return next_query_; }
   [[nodiscard]] std::size_t metadata_bytes() const noexcept {
-    std::size_t bytes = scores_.capacity() * sizeof(score_fifo) + stored_.held_bytes() +
-                        members_.held_bytes() + log_.held_bytes();
+    std::size_t bytes =
+        scores_.held_bytes() + stored_.held_bytes() + members_.held_bytes() + log_.held_bytes();
     for (const score_fifo& scores : scores_) bytes += scores.held_bytes();
     return bytes;
   }
@@ -308,9 +308,10 @@ class ranked_pool {
     return seen;
   }
 
-  // Where the step or a later rollback may have to take the query back. Its own row would go too.
+  // Where the step, from its first query on, or a later rollback may have to take the query back.
+  // Its own row would go too.
   void remember(position query, stream_span streams, const page_layout& layout) noexcept {
-    if (query != first_query_ && query < undo_from_) return;
+    if (log_.size() > marks_before_ && query < undo_from_) return;
     log_.open(query);
     for_each_score(query, query, streams, layout,
                    [&](float& score, std::size_t) { log_.push(score); });
@@ -337,9 +338,9 @@ class ranked_pool {
   }
 
   pool_members members_;
-  slot_pages stored_;                    // the rows of settled members
-  token_stream unstored_{forever};       // winners of a prompt that no stream keeps, until commit
-  std::pmr::vector<score_fifo> scores_;  // [finite streams]
+  slot_pages stored_;                // the rows of settled members
+  token_stream unstored_{forever};   // winners of a prompt that no stream keeps, until commit
+  fixed_vector<score_fifo> scores_;  // [finite streams]
   score_log log_;
   position next_query_ = 0;
   // Of the open step.

@@ -7,7 +7,6 @@
 
 #include <limits>
 #include <utility>
-#include <vector>
 
 #include "headwise/store/head_rows.hpp"
 
@@ -21,22 +20,25 @@ class row_table {
   template <class LifetimesOf, class PoolRowsOf>
   row_table(std::size_t heads, const LifetimesOf& lifetimes_of, const PoolRowsOf& pool_rows_of,
             page_pool& pages, std::pmr::memory_resource* memory)
-      : pages_(&pages), first_stream_(memory), streams_(memory), pool_of_(memory), pools_(memory) {
-    std::size_t streams = 0, pools = 0;
-    for (std::size_t head = 0; head < heads; ++head) {
-      streams += lifetimes_of(head).size();
-      if (pool_rows_of(head) > 0) ++pools;
-    }
+      : pages_(&pages),
+        first_stream_(memory),
+        streams_(memory),
+        pool_of_(memory),
+        pools_(count_pools(heads, pool_rows_of), memory) {
+    std::size_t streams = 0;
+    for (std::size_t head = 0; head < heads; ++head) streams += lifetimes_of(head).size();
     first_stream_.reserve(heads + 1);
     streams_.reserve(streams);
-    pools_.reserve(pools);
-    if (pools > 0) pool_of_.assign(heads, no_pool);
+    if (count_pools(heads, pool_rows_of) > 0) {
+      pool_of_.reserve(heads);
+      pool_of_.resize(heads, no_pool);
+    }
     for (std::size_t head = 0; head < heads; ++head) {
       const lifetime_set lifetimes = lifetimes_of(head);
       HEADWISE_EXPECTS(lifetimes.size() > 0 && lifetimes[0] > 0,
                        "a policy gives no lifetimes, or one below 1");
       first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-      for (const token_count lifetime : lifetimes) streams_.emplace_back(lifetime);
+      for (const token_count lifetime : lifetimes) streams_.push_back(token_stream(lifetime));
     }
     first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
     for (std::size_t head = 0; head < heads; ++head)
@@ -87,8 +89,7 @@ class row_table {
   // Beside the pages: tables, links, scores.
   [[nodiscard]] std::size_t table_bytes() const noexcept {
     std::size_t bytes = (first_stream_.capacity() + pool_of_.capacity()) * sizeof(std::uint32_t) +
-                        streams_.capacity() * sizeof(token_stream) +
-                        pools_.capacity() * sizeof(ranked_pool) +
+                        streams_.capacity() * sizeof(token_stream) + pools_.held_bytes() +
                         linked_pages() * pages_->link_bytes();
     for (const ranked_pool& pool : pools_) bytes += pool.metadata_bytes();
     return bytes;
@@ -97,6 +98,12 @@ class row_table {
  private:
   static constexpr std::uint32_t no_pool = std::numeric_limits<std::uint32_t>::max();
 
+  template <class PoolRowsOf>
+  [[nodiscard]] static std::size_t count_pools(std::size_t heads, const PoolRowsOf& pool_rows_of) {
+    std::size_t count = 0;
+    for (std::size_t head = 0; head < heads; ++head) count += pool_rows_of(head) > 0 ? 1U : 0U;
+    return count;
+  }
   [[nodiscard]] std::size_t linked_pages() const noexcept {
     std::size_t sum = 0;
     for (const token_stream& stream : streams_) sum += stream.pages();
@@ -104,10 +111,10 @@ class row_table {
   }
 
   page_pool* pages_;
-  std::pmr::vector<std::uint32_t> first_stream_;  // [heads + 1]
-  std::pmr::vector<token_stream> streams_;        // by head, then by ascending lifetime
-  std::pmr::vector<std::uint32_t> pool_of_;       // [heads], or empty where none ranks
-  std::pmr::vector<ranked_pool> pools_;           // by head
+  flat_vector<std::uint32_t> first_stream_;  // [heads + 1]
+  flat_vector<token_stream> streams_;        // by head, then by ascending lifetime
+  flat_vector<std::uint32_t> pool_of_;       // [heads], or empty where none ranks
+  fixed_vector<ranked_pool> pools_;          // by head
 };
 
 }  // namespace detail

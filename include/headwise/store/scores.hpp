@@ -6,42 +6,37 @@
 // O(1) a call, reserve() amortized. One thread at a time.
 #pragma once
 
-#include <memory_resource>
-#include <vector>
+#include <algorithm>
 
+#include "headwise/core/flat_vector.hpp"
 #include "headwise/core/types.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
-
-// Room for `count` elements in all; grows by doubling, so that a step rarely asks for memory.
-template <class T>
-void reserve_amortized(std::pmr::vector<T>& elements, std::size_t count) {
-  if (count > elements.capacity()) elements.reserve(std::max(count, 2 * elements.capacity()));
-}
 
 class score_fifo {
  public:
   explicit score_fifo(std::pmr::memory_resource* memory) : ring_(memory) {}
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] std::size_t held_bytes() const noexcept { return ring_.capacity() * sizeof(float); }
+  [[nodiscard]] std::size_t held_bytes() const noexcept { return ring_.held_bytes(); }
   [[nodiscard]] float& operator[](std::size_t i) noexcept { return ring_[slot(i)]; }
   [[nodiscard]] float operator[](std::size_t i) const noexcept { return ring_[slot(i)]; }
 
   // Room for `count` scores in all. Throws what the memory resource throws.
   void reserve(std::size_t count) {
     if (count <= ring_.size()) return;
-    std::pmr::vector<float> larger(std::max(count, 2 * ring_.size()), 0.0F, ring_.get_allocator());
-    for (std::size_t i = 0; i < size_; ++i) larger[i] = (*this)[i];
-    ring_ = std::move(larger);
+    flat_vector<float> larger(ring_.memory());
+    larger.reserve(std::max(count, 2 * ring_.size()));
+    for (std::size_t i = 0; i < size_; ++i) larger.push_back((*this)[i]);
+    larger.resize(larger.capacity());
+    ring_.swap(larger);
     first_ = 0;
   }
   template <class Archive>
   void transfer(Archive& archive) {
     std::uint64_t count = size_;
     archive.number(count);
-    if constexpr (Archive::loading) *this = score_fifo(ring_.get_allocator().resource());
     for (std::uint64_t i = 0; i < count; ++i) {
       float score = Archive::loading ? 0.0F : (*this)[i];
       archive.number(score);
@@ -64,7 +59,7 @@ class score_fifo {
     return at < ring_.size() ? at : at - ring_.size();
   }
 
-  std::pmr::vector<float> ring_;
+  flat_vector<float> ring_;
   std::size_t first_ = 0;
   std::size_t size_ = 0;
 };
@@ -79,13 +74,13 @@ class score_log {
     return static_cast<position>(marks_.back().query);
   }
   [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return marks_.capacity() * sizeof(mark) + scores_.capacity() * sizeof(float);
+    return marks_.held_bytes() + scores_.held_bytes();
   }
 
   // Room for that many more. Throws what the memory resource throws.
   void reserve_more(std::size_t marks, std::size_t scores) {
-    reserve_amortized(marks_, marks_.size() + marks);
-    reserve_amortized(scores_, scores_.size() + scores);
+    marks_.reserve_amortized(marks_.size() + marks);
+    scores_.reserve_amortized(scores_.size() + scores);
   }
   // Opens the mark of a query; push() then adds the scores of the rows that it sees.
   void open(position query) noexcept { marks_.push_back({query, scores_.size()}); }
@@ -103,8 +98,8 @@ class score_log {
     const auto kept =
         std::find_if(marks_.begin(), marks_.end(), [&](const mark& m) { return m.query >= query; });
     const std::size_t first = kept == marks_.end() ? scores_.size() : kept->first;
-    scores_.erase(scores_.begin(), scores_.begin() + static_cast<std::ptrdiff_t>(first));
-    marks_.erase(marks_.begin(), kept);
+    scores_.erase_front(first);
+    marks_.erase_front(static_cast<std::size_t>(kept - marks_.begin()));
     for (mark& m : marks_) m.first -= first;
   }
   template <class Archive>
@@ -121,7 +116,7 @@ class score_log {
           !fn(marks_[i].query, end - marks_[i].first))
         return false;
     }
-    return marks_.empty() ? scores_.empty() : marks_.front().first == 0;
+    return marks_.empty() ? scores_.empty() : marks_[0].first == 0;
   }
   void clear() noexcept {
     marks_.clear();
@@ -134,8 +129,8 @@ class score_log {
     std::uint64_t first;  // of its scores
   };
 
-  std::pmr::vector<mark> marks_;  // by query
-  std::pmr::vector<float> scores_;
+  flat_vector<mark> marks_;  // by query
+  flat_vector<float> scores_;
 };
 
 }  // namespace detail

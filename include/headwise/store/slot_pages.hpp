@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
 
 #include "headwise/store/page_pool.hpp"
 #include "headwise/store/scores.hpp"
@@ -36,7 +35,7 @@ class slot_pages {
   [[nodiscard]] token_count rows() const noexcept { return rows_; }
   [[nodiscard]] std::size_t pages() const noexcept { return pages_.size(); }
   [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return (pages_.capacity() + spares_.capacity()) * sizeof(page*);
+    return pages_.held_bytes() + spares_.held_bytes();
   }
   [[nodiscard]] position pos(token_count slot, const page_layout& layout) const noexcept {
     return pages_[slot / layout.page_tokens]->positions(layout)[slot % layout.page_tokens];
@@ -66,8 +65,8 @@ class slot_pages {
   }
   // Throws what the memory resource throws.
   void reserve(std::size_t slots, std::size_t writes, const page_layout& layout) {
-    reserve_amortized(pages_, pages_for(slots, layout));
-    reserve_amortized(spares_, copies(writes));
+    pages_.reserve_amortized(pages_for(slots, layout));
+    spares_.reserve_amortized(copies(writes));
   }
   // Takes the pages for `slots` slots and `writes` puts. False where the pool refuses; give_back()
   // then undoes. Room must be reserved.
@@ -132,7 +131,7 @@ class slot_pages {
   }
 
  private:
-  [[nodiscard]] static bool try_take_into(std::pmr::vector<page*>& to, std::size_t count,
+  [[nodiscard]] static bool try_take_into(flat_vector<page*>& to, std::size_t count,
                                           page_pool& pool) noexcept {
     for (; count > 0; --count) {
       page* const taken = pool.try_take_page();
@@ -141,13 +140,13 @@ class slot_pages {
     }
     return true;
   }
-  static void release(std::pmr::vector<page*>& from, std::size_t keep, page_pool& pool) noexcept {
+  static void release(flat_vector<page*>& from, std::size_t keep, page_pool& pool) noexcept {
     for (; from.size() > keep; from.pop_back()) pool.release_page(from.back());
   }
 
   token_count rows_ = 0;
-  std::pmr::vector<page*> pages_;
-  std::pmr::vector<page*> spares_;  // for copies within the step
+  flat_vector<page*> pages_;
+  flat_vector<page*> spares_;  // for copies within the step
 };
 
 }  // namespace detail
