@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention maps for tests of the profiler: recorded ones that own their memory, random ones, and
-// the oracle: recovery and resident rows as loops over q - pos < lifetime, which is written out.
+// the oracle: recovery and resident rows as loops over q - pos < lifetime, which is written out,
+// and over heavy hitters (naive_hitters.hpp).
 #pragma once
 
 #include <algorithm>
@@ -13,16 +14,15 @@
 
 #include "headwise/core/types.hpp"
 #include "headwise/profile/attention_map.hpp"
+#include "support/naive_hitters.hpp"
 #include "support/random.hpp"
 
 namespace headwise_tests {
 
 using headwise::attention_map_view;
 using headwise::model_shape;
-using headwise::position;
 using headwise::token;
 using headwise::token_classes;
-using headwise::token_count;
 
 struct recorded_map {
   std::uint64_t prompt = 0;
@@ -36,6 +36,14 @@ struct recorded_map {
 
   [[nodiscard]] float& at(std::size_t query, std::size_t key) {
     return weights[query * keys.size() + key];
+  }
+  [[nodiscard]] float at(std::size_t query, std::size_t key) const {
+    return weights[query * keys.size() + key];
+  }
+  [[nodiscard]] double row_sum(std::size_t query) const {
+    double sum = 0.0;
+    for (std::size_t key = 0; key < keys.size(); ++key) sum += double{at(query, key)};
+    return sum;
   }
   [[nodiscard]] attention_map_view view() const {
     return {prompt, layer, query_head, first_query, {weights.data(), queries, keys.size()},
@@ -103,13 +111,16 @@ inline void fill_random(random_source& random, recorded_map& map) {
   }
 }
 
-// Every layer and query head of `prompts` prompts of 1 to 40 tokens, heads in random order.
-[[nodiscard]] inline std::vector<recorded_map> random_maps(random_source& random,
-                                                           const model_shape& shape,
-                                                           std::size_t prompts, token_count sinks) {
+// Every layer and query head of `prompts` prompts of 1 to 40 tokens, heads in random order; with
+// the last queries of each, or with all.
+enum class recorded_queries { last, all };
+[[nodiscard]] inline std::vector<recorded_map> random_maps(
+    random_source& random, const model_shape& shape, std::size_t prompts, token_count sinks,
+    recorded_queries which = recorded_queries::last) {
   std::vector<recorded_map> maps;
   for (std::uint64_t prompt = 0; prompt < prompts; ++prompt) {
-    const std::uint32_t tokens = random.between(1, 40), queries = random.between(1, tokens);
+    const std::uint32_t tokens = random.between(1, 40), last = random.between(1, tokens);
+    const std::uint32_t queries = which == recorded_queries::all ? tokens : last;
     const std::vector<token> keys = random_prompt(random, tokens, sinks);
     const std::size_t first = maps.size();
     for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
@@ -142,15 +153,49 @@ template <class Rule>
     for (std::size_t row = 0; row < map.queries; ++row) {
       const position query = static_cast<position>(map.first_query + row);
       if (query < skip_queries) continue;
-      double all = 0.0, seen = 0.0;
-      for (std::size_t key = 0; key < map.keys.size(); ++key) {
-        const double weight = static_cast<double>(map.weights[row * map.keys.size() + key]);
-        all += weight;
-        if (key <= query && query - key < rule(map.keys[key])) seen += weight;
-      }
-      kept += seen / all;
+      double seen = 0.0;
+      for (std::size_t key = 0; key < map.keys.size(); ++key)
+        if (key <= query && query - key < rule(map.keys[key])) seen += double{map.at(row, key)};
+      kept += seen / map.row_sum(row);
       queries += 1.0;
     }
+  }
+  return kept / queries;
+}
+
+// The heavy hitters of one prompt and KV head. group: its maps by query head, with all queries.
+template <class Rule>
+[[nodiscard]] naive_hitters follow(const std::vector<const recorded_map*>& group, const Rule& rule,
+                                   token_count pool) {
+  std::vector<std::vector<std::vector<double>>> weights;
+  for (const recorded_map* map : group) {
+    auto& rows = weights.emplace_back();
+    for (std::size_t query = 0; query < map->queries; ++query) {
+      auto& row = rows.emplace_back();
+      for (std::size_t key = 0; key < map->keys.size(); ++key)
+        row.push_back(double{map->at(query, key)});
+    }
+  }
+  std::vector<token_count> lifetimes;
+  for (const token& key : group.front()->keys) lifetimes.push_back(rule(key));
+  return follow_hitters(weights, lifetimes, pool);
+}
+
+// naive_recovery() of a policy with a pool of heavy hitters.
+template <class Rule>
+[[nodiscard]] double naive_recovery(const std::vector<recorded_map>& maps, const model_shape& shape,
+                                    std::uint32_t layer, std::uint32_t query_head, const Rule& rule,
+                                    token_count pool, position skip_queries) {
+  const std::uint32_t size = shape.query_heads / shape.kv_heads, index = query_head % size;
+  double kept = 0.0, queries = 0.0;
+  for (std::uint64_t prompt = 0; prompt <= maps.back().prompt; ++prompt) {
+    std::vector<const recorded_map*> group(size);
+    for (const recorded_map& map : maps)
+      if (map.prompt == prompt && map.layer == layer && map.query_head / size == query_head / size)
+        group[map.query_head % size] = &map;
+    const naive_hitters followed = follow(group, rule, pool);
+    for (std::size_t query = skip_queries; query < followed.mass.size(); ++query, queries += 1.0)
+      kept += followed.mass[query][index] / group[index]->row_sum(query);
   }
   return kept / queries;
 }
@@ -174,15 +219,17 @@ template <class Rule>
 
 template <class Rule>
 [[nodiscard]] double naive_rows(const std::vector<recorded_map>& maps, const Rule& rule,
-                                token_count length, token_count sinks) {
+                                token_count length, token_count sinks, token_count pool = 0) {
   double rows = 0.0, prompts = 0.0;
   std::uint64_t last = ~std::uint64_t{0};
   for (const recorded_map& map : maps) {
     if (map.prompt == last) continue;
     last = map.prompt;
     prompts += 1.0;
+    token_count past = 0;
     for (const token& t : continued(map.keys, length, sinks))
-      if (length - 1 - t.pos < rule(t)) rows += 1.0;
+      length - 1 - t.pos < rule(t) ? rows += 1.0 : ++past;
+    rows += std::min(past, pool);
   }
   return rows / prompts;
 }

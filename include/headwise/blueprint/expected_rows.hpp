@@ -3,14 +3,15 @@
 // How many rows a head of a blueprint will hold at a length other than the one that it was profiled
 // at. O(log ids) a head. Pure.
 //
-//   rows = s + f * b + (1 - f) * min(w, b)
+//   rows = s + f * b + (1 - f) * min(w, b), and min(k, what is left of the length) more
 //
 // s: the sinks, if the policy keeps them; b = length - s: the other tokens; f: forever_fraction,
 // the share of them that never leaves; w: the policy's shortest lifetime, in which every other
-// token is held. Exact where f is 0 or 1 and one finite lifetime is all there is (windows, sinks +
-// windows, global); an expectation where f is a share of tokens measured in the profile's prompts.
-// A policy without a finite lifetime, or without any other, needs no f. Where a policy with both
-// has none (nobody measured it), there is no answer: error(missing).
+// token is held; k: rows of its pool of heavy hitters in a sequence that is opened for that length.
+// Exact where f is 0 or 1 and one finite lifetime is all there is (windows, sinks + windows,
+// global, heavy hitters with them); an expectation where f is a share of tokens measured in the
+// profile's prompts. A policy without a finite lifetime, or without any other, needs no f. Where a
+// policy with both has none (nobody measured it), there is no answer: error(missing).
 #pragma once
 
 #include <algorithm>
@@ -26,11 +27,14 @@ struct row_terms {
   token_count sinks = 0;
   token_count window = forever;
   double stays = 1.0;
+  token_count pool = 0;
 
   [[nodiscard]] double rows(token_count length) const noexcept {
     const double held_sinks = std::min(sinks, length);
     const double others = length - held_sinks;
-    return held_sinks + stays * others + (1.0 - stays) * std::min<double>(window, others);
+    const double held =
+        held_sinks + stays * others + (1.0 - stays) * std::min<double>(window, others);
+    return held + std::clamp(length - held, 0.0, static_cast<double>(pool));
   }
 };
 
@@ -43,8 +47,10 @@ struct row_terms {
   return *plan.forever_fraction;
 }
 
+// length: that a sequence is opened for.
 template <class Policies>
-[[nodiscard]] row_terms make_row_terms(const head_plan& plan, const token_rules& rules) {
+[[nodiscard]] row_terms make_row_terms(const head_plan& plan, const token_rules& rules,
+                                       token_count length) {
   const auto policy = make_policy<Policies>(plan.policy, "policy '" + plan.name + "'");
   row_terms terms;
   terms.window = *lifetimes_of(policy).begin();
@@ -52,6 +58,7 @@ template <class Policies>
   const token sink{0, no_token_id, token_classes::sink};
   if (lifetime_of(policy, sink) == forever) terms.sinks = rules.sink_count;
   terms.stays = share_that_stays(plan, lifetimes_of(policy));
+  terms.pool = pool_rows_of(policy, length);
   return terms;
 }
 
@@ -61,7 +68,7 @@ template <class Policies>
 template <class Policies = builtin_policies>
 [[nodiscard]] double expected_rows(const head_plan& plan, const token_rules& rules,
                                    token_count length) {
-  return detail::make_row_terms<Policies>(plan, rules).rows(length);
+  return detail::make_row_terms<Policies>(plan, rules, length).rows(length);
 }
 
 // Of one head on average: over all heads, at the end of a sequence of `length` tokens.
@@ -82,7 +89,7 @@ template <class Policies = builtin_policies>
           "at most " + std::to_string(max_length));
   double sum = 0.0;
   for (const head_plan& head : plan.heads) {
-    const detail::row_terms terms = detail::make_row_terms<Policies>(head, plan.tokens);
+    const detail::row_terms terms = detail::make_row_terms<Policies>(head, plan.tokens, length);
     for (token_count now = 1; now <= length; ++now) sum += terms.rows(now);
   }
   return plan.heads.empty() || length == 0

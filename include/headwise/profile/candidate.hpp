@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The candidates that a profile chooses from: named policies in a fixed order. The ladder is that
-// of FastGen (arXiv:2310.01801) with a grid of windows; the rungs without punctuation may learn
-// token ids instead, for each head its own.
+// of FastGen (arXiv:2310.01801) with a grid of windows, and of pools of heavy hitters behind them
+// where asked for; the rungs without punctuation may learn token ids instead, for each head its
+// own.
 //
-// A ladder: O(windows * log windows). Pure: any number of threads.
+// A ladder: O(windows * (log windows + pools)). Pure: any number of threads.
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,9 @@ struct ladder_options {
   token_classes punctuation = token_classes::punctuation;
   std::vector<token_count> windows = {16, 32, 64, 96, 128, 192, 256, 384, 512};
   std::vector<double> window_fractions;  // of the stated length (FastGen's r_l); added to windows
+  // Fractions of the length (FastGen's r_f, 0.3 there), at most what they are at the stated length.
+  // None unless asked for: to simulate them is most of the work of a profile that has them.
+  std::vector<double> heavy_hitters;
   bool learn_ids = true;
   friend bool operator==(const ladder_options&, const ladder_options&) = default;
 };
@@ -59,16 +63,45 @@ namespace detail {
   return grid;
 }
 
+// Sorted, unique, each capped by its rows at the stated length.
+[[nodiscard]] inline std::vector<heavy_hitters> pool_grid(const ladder_options& options,
+                                                          token_count length) {
+  std::vector<std::uint32_t> grid;
+  for (const double fraction : options.heavy_hitters)
+    grid.push_back(heavy_hitters(fraction, forever).fraction_in_millionths());
+  std::sort(grid.begin(), grid.end());
+  grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
+  std::vector<heavy_hitters> pools;
+  for (const std::uint32_t fraction : grid) {
+    const auto uncapped = heavy_hitters::of_millionths(fraction, forever);
+    pools.push_back(heavy_hitters::of_millionths(fraction, uncapped.pool_rows(length)));
+  }
+  return pools;
+}
+
+// "+frequent(0.3)" of 300,000 millionths.
+[[nodiscard]] inline std::string pool_name(const heavy_hitters& pool) {
+  constexpr std::uint32_t one = heavy_hitters::one;
+  const std::uint32_t fraction = pool.fraction_in_millionths();
+  std::string digits =
+      std::to_string(fraction / one) + "." + std::to_string(one + fraction % one).substr(1);
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.back() == '.') digits.pop_back();
+  return "+frequent(" + digits + ")";
+}
+
 }  // namespace detail
 
-// special; special+punctuation; both with each window of the grid; global. The rungs without
-// punctuation learn ids if asked to.
+// special; special+punctuation; both with each window of the grid, and then with each pool behind
+// the window; global. The rungs without punctuation learn ids if asked to. A pool that reaches the
+// stated length together with its window is left out, like a window that does.
 [[nodiscard]] inline std::vector<candidate> make_ladder(const ladder_options& options,
                                                         token_count length) {
   const special_tokens special(options.special);
   const special_tokens punctuation(options.special | options.punctuation);
   std::vector<candidate> ladder{{"special", make_spec(special), options.learn_ids},
                                 {"special+punctuation", make_spec(punctuation)}};
+  const std::vector<heavy_hitters> pools = detail::pool_grid(options, length);
   for (const token_count window : detail::window_grid(options, length)) {
     const std::string local = "+local(" + std::to_string(window) + ")";
     const auto with_window = [&](const special_tokens& kept) {
@@ -76,6 +109,10 @@ namespace detail {
     };
     ladder.push_back({"special" + local, with_window(special), options.learn_ids});
     ladder.push_back({"special+punctuation" + local, with_window(punctuation)});
+    for (const heavy_hitters& pool : pools)
+      if (pool.cap() < length - window)
+        ladder.push_back({"special+punctuation" + local + detail::pool_name(pool),
+                          make_spec(union_of(punctuation, local_window(window), pool))});
   }
   ladder.push_back({"global", make_spec(global{})});
   return ladder;

@@ -94,7 +94,9 @@ template <class LifetimeOf, class OnLost>
 struct prompt_lifetimes {
   std::vector<token> keys;
   std::vector<std::uint32_t> slots;  // [keys], in learned_mass; empty where nothing is learned
-  std::vector<std::uint32_t> ages;   // [candidates, keys], in mass_by_age; its ages() for forever
+  // [candidates, keys], in mass_by_age; its ages() for forever, and for all of a candidate that
+  // ranks: what that loses does not follow from lifetimes (ranked_measurement.hpp).
+  std::vector<std::uint32_t> ages;
 };
 
 // Adds one checked map of the prompt to `sums`. learners: [learners], indices of the candidates

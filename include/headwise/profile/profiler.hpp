@@ -12,7 +12,9 @@
 // profiler that is only good for destruction.
 //
 // Memory O(heads * (candidates + learned ids)) and one prompt's tokens and one map's columns,
-// whatever the number of prompts. One owner thread; profile parts of a set apart and merge().
+// whatever the number of prompts; where candidates rank, also the maps of the KV heads of one
+// prompt that are not complete (ranked_measurement.hpp). One owner thread; profile parts of a set
+// apart and merge().
 #pragma once
 
 #include <algorithm>
@@ -27,6 +29,7 @@
 #include "headwise/profile/learn_ids.hpp"
 #include "headwise/profile/plan_writer.hpp"
 #include "headwise/profile/prompt_ledger.hpp"
+#include "headwise/profile/ranked_measurement.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
@@ -52,8 +55,8 @@ class profiler {
       : shape_(shape), rules_(std::move(rules)), options_(std::move(options)), ledger_(shape) {
     validate(shape);
     // Before any map is read: at the stated length, or at one that leaves no window out.
-    for (const candidate& c : candidates_at(options_.length == 0 ? max_length : options_.length))
-      static_cast<void>(made(c));
+    const token_count length = options_.length == 0 ? max_length : options_.length;
+    for (const candidate& c : candidates_at(length)) static_cast<void>(made(c, length));
   }
 
   // Throws error naming place, prompt, layer, head and row.
@@ -67,6 +70,7 @@ class profiler {
             "its " + std::to_string(prompt_.keys.size()) + " tokens");
     measure_map(map, prompt_, learners_, options_.skip_queries, options_.row_sum_tolerance, mass_,
                 sums_);
+    ranked_.add(map, options_.skip_queries, sums_.table);
   }
 
   // Adds what another profiler measured; one that measured nothing adds nothing. Throws
@@ -82,6 +86,7 @@ class profiler {
       candidates_ = other.candidates_;
       policies_ = other.policies_;
       learners_ = other.learners_;
+      ranked_ = other.ranked_;
       mass_ = other.mass_;
       sums_ = other.sums_;
     } else {
@@ -132,12 +137,13 @@ class profiler {
     prompt_.keys.assign(map.keys.begin(), map.keys.end());
     prompt_.slots = sums_.learned.slots(prompt_.keys);
     prompt_.ages.clear();
+    start_ranked(map);
     std::vector<resident_count> counts;
     std::size_t learner = 0;
     for (std::size_t c = 0; c < policies_.size(); ++c) {
       for (const token& key : prompt_.keys)
-        prompt_.ages.push_back(
-            static_cast<std::uint32_t>(mass_.index(lifetime_of(policies_[c], key))));
+        prompt_.ages.push_back(static_cast<std::uint32_t>(
+            mass_.index(pool_rows(c) > 0 ? forever : lifetime_of(policies_[c], key))));
       const auto ignore = [](std::size_t, std::uint64_t, std::uint64_t) {};
       const auto count_id = [&](std::size_t source, std::uint64_t rows, std::uint64_t behind) {
         if (prompt_.slots[source] != learned_mass::no_slot)
@@ -150,11 +156,30 @@ class profiler {
     sums_.table.add_prompt(counts);
   }
 
+  void start_ranked(const attention_map_view& map) {
+    for (ranked_candidate& ranked : ranked_.candidates()) {
+      if (map.first_query > 0)
+        raise(error_code::missing, detail::map_place(map),
+              "queries from position " + std::to_string(map.first_query) + " on",
+              "every query, as candidate '" + candidates_[ranked.candidate].name +
+                  "' ranks tokens by the attention of all of them");
+      ranked.lifetimes.clear();
+      for (const token& key : prompt_.keys)
+        ranked.lifetimes.push_back(lifetime_of(policies_[ranked.candidate], key));
+    }
+  }
+
+  // Rows of the pool in a sequence of the stated length; 0 where the candidate does not rank.
+  [[nodiscard]] token_count pool_rows(std::size_t c) const noexcept {
+    return pool_rows_of(policies_[c], length_);
+  }
   template <class OnLost>
   [[nodiscard]] resident_count count(std::size_t c, const OnLost& on_lost) const {
-    return count_resident(
+    resident_count result = count_resident(
         prompt_.keys, length_, rules_.sink_count,
         [&](const token& t) { return lifetime_of(policies_[c], t); }, on_lost);
+    result.rows += std::min<std::uint64_t>(pool_rows(c), length_ - result.rows);
+    return result;
   }
 
   // The ladder, the further candidates, and global at the end unless it is among them.
@@ -174,28 +199,38 @@ class profiler {
     return chosen;
   }
 
-  // Throws error where the policy, or what becomes of it with ids of its own, is not of Policies.
-  [[nodiscard]] static policy made(const candidate& c) {
+  // Throws error where the policy, or what becomes of it with ids of its own, is not of Policies,
+  // and where it learns ids and ranks: whom an id drives out of the pool is not additive.
+  [[nodiscard]] static policy made(const candidate& c, token_count length) {
     const std::string place = "candidate '" + c.name + "'";
-    if (c.learns_ids)
-      static_cast<void>(
-          make_policy<Policies>(detail::with_ids(c.policy, {0}), place + " with ids of its own"));
-    return make_policy<Policies>(c.policy, place);
+    policy result = make_policy<Policies>(c.policy, place);
+    if (!c.learns_ids) return result;
+    if (pool_rows_of(result, length) > 0)
+      raise(error_code::invalid_argument, place, "a policy that ranks and learns ids",
+            "one of the two");
+    static_cast<void>(
+        make_policy<Policies>(detail::with_ids(c.policy, {0}), place + " with ids of its own"));
+    return result;
   }
 
   void choose_candidates(token_count first_prompt) {
     const token_count length = options_.length == 0 ? first_prompt : options_.length;
+    length_ = length;
     candidates_ = candidates_at(length);
+    ranked_ = ranked_measurement(shape_);
     std::vector<token_count> lifetimes;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
-      policies_.push_back(made(candidates_[c]));
-      for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
+      policies_.push_back(made(candidates_[c], length));
       if (candidates_[c].learns_ids) learners_.push_back(c);
+      if (pool_rows(c) > 0) {
+        ranked_.candidates().push_back({c, pool_rows(c)});
+        continue;
+      }
+      for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
     }
     mass_ = mass_by_age(std::move(lifetimes));
     sums_.table = recovery_table(shape_, candidates_.size());
     sums_.learned = learned_mass(shape_, learners_.size(), options_.max_tracked_ids);
-    length_ = length;
   }
 
   model_shape shape_;
@@ -206,6 +241,7 @@ class profiler {
   std::vector<policy> policies_;       // [candidates]
   std::vector<std::size_t> learners_;  // the candidates that learn ids
   mass_by_age mass_;                   // of the map in hand
+  ranked_measurement ranked_;          // the candidates that rank
   prompt_lifetimes prompt_;            // in hand
   prompt_ledger ledger_;
   measurement sums_;

@@ -7,7 +7,7 @@
 // Recovery is the mean over the calibration queries of the mass on visible keys. The table keeps
 // the mass lost: nothing lost is a recovery of exactly 1, and no recovery is above 1.
 //
-// add_prompt, add_map O(candidates), merge O(size), every question O(1). Memory
+// add_prompt, add_map O(candidates), add_lost O(1), merge O(size), every question O(1). Memory
 // O(layers * query_heads * candidates), whatever the number of prompts. Heads and candidates that
 // the table does not have are a broken contract (checked at level 1). One thread at a time.
 #pragma once
@@ -60,6 +60,12 @@ class recovery_table {
     double* sums = lost_.data() + index(layer, query_head) * candidates_;
     for (std::size_t c = 0; c < candidates_; ++c) sums[c] += lost[c];
     queries_[index(layer, query_head)] += queries;
+  }
+  // Further lost mass of one candidate, over queries that add_map() counts.
+  void add_lost(std::uint32_t layer, std::uint32_t query_head, std::size_t candidate,
+                double lost) noexcept {
+    HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
+    lost_[index(layer, query_head) * candidates_ + candidate] += lost;
   }
   // Throws error(shape_mismatch) where the two were made for other heads or candidates.
   void merge(const recovery_table& other) {

@@ -21,6 +21,7 @@ struct trial {
   std::vector<recorded_map> maps;
   std::vector<test_policy> candidates;
   std::vector<lifetime_rule> rules;  // [candidates]
+  std::vector<token_count> pools;    // [candidates]
 
   explicit trial(std::uint32_t seed) {
     random_source random(seed);
@@ -28,9 +29,13 @@ struct trial {
     shape = {random.between(1, 2), kv_heads * random.between(1, 3), kv_heads, 8};
     sinks = random.below(5);
     length = random.between(1, 60);
-    maps = random_maps(random, shape, random.between(1, 3), sinks);
+    const bool ranks = random.one_in(2);  // and then every query must have been recorded
+    maps = random_maps(random, shape, random.between(1, 3), sinks,
+                       ranks ? recorded_queries::all : recorded_queries::last);
     for (std::uint32_t c = random.between(1, 12); c-- > 0;) {
       ruled_policy chosen = random_policy(random);
+      while (!ranks && chosen.pool > 0) chosen = random_policy(random);
+      pools.push_back(chosen.pool);
       candidates.push_back(std::move(chosen.policy));
       rules.push_back(std::move(chosen.rule));
     }
@@ -55,7 +60,7 @@ struct trial {
 constexpr double recovery_bound = 1.0 / (1 << 27);
 
 TEST(recovery, is_the_mean_mass_that_queries_see) {
-  std::size_t compared = 0;
+  std::size_t compared = 0, ranked = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
     const trial t(seed);
     const profiler<test_policies> work = t.measured();
@@ -63,15 +68,24 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
       for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
         for (std::uint32_t head = 0; head < t.shape.query_heads; ++head, ++compared) {
           const double recovery = work.sums().table.recovery(layer, head, c);
-          // 1. What the predicate says. 2. Never above 1, never below 0.
-          ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.rules[c], t.skip),
-                      recovery_bound)
-              << "seed " << seed << " candidate " << c;
+          // 1. What the predicate says, or the pool. 2. Never above 1, never below 0.
+          if (t.pools[c] > 0) {
+            ASSERT_NEAR(
+                recovery,
+                naive_recovery(t.maps, t.shape, layer, head, t.rules[c], t.pools[c], t.skip), 1e-12)
+                << "seed " << seed << " candidate " << c;
+            ++ranked;
+          } else {
+            ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.rules[c], t.skip),
+                        recovery_bound)
+                << "seed " << seed << " candidate " << c;
+          }
           ASSERT_LE(recovery, 1.0);
           ASSERT_GE(recovery, 0.0);
         }
   }
   EXPECT_GT(compared, 5000U);
+  EXPECT_GT(ranked, 1500U);
 }
 
 TEST(recovery, is_exactly_one_where_nothing_is_lost) {
@@ -105,7 +119,7 @@ TEST(resident_rows, are_those_that_the_last_query_sees) {
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       // Whole numbers over a whole number: no rounding but one.
       ASSERT_DOUBLE_EQ(work.sums().table.resident_rows(c),
-                       naive_rows(t.maps, t.rules[c], t.length, t.sinks))
+                       naive_rows(t.maps, t.rules[c], t.length, t.sinks, t.pools[c]))
           << "seed " << seed << " candidate " << c;
   }
 }
