@@ -94,6 +94,27 @@ TEST(expected_rows, have_no_mean_over_a_length_that_no_sequence_has) {
   EXPECT_THROW((void)mean_expected_rows(plan, forever), error);
 }
 
+TEST(expected_rows, count_the_heavy_hitters_behind_the_window) {
+  const special_tokens sinks(token_classes::sink);
+  const head_plan plan =
+      head_with(make_spec(union_of(sinks, local_window(8), heavy_hitters(0.1, 20))));
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 300), 4.0 + 8.0 + 20.0);
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 100), 4.0 + 8.0 + 10.0);
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 13), 13.0);  // a pool of two, and one past the window
+  EXPECT_EQ(expected_rows(plan, {4, {}}, 10), 10.0);
+  // What is past the window may stay for good, and then it is in no pool.
+  const head_plan some =
+      head_with(make_spec(union_of(sinks, local_window(8), heavy_hitters(90))), 0.25);
+  EXPECT_EQ(expected_rows(some, {4, {}}, 200), 4.0 + 49.0 + 6.0 + 90.0);
+  EXPECT_EQ(expected_rows(some, {4, {}}, 100), 100.0);
+  // A sequence of 100 tokens is opened for 100: its pool has 10 rows from the start.
+  blueprint all = uniform_blueprint({1, 1, 1, 8}, plan.policy, plan.name, {4, {}});
+  all.heads.front().forever_fraction = 0.0;
+  double sum = 0.0;
+  for (token_count now = 1; now <= 100; ++now) sum += std::min(now, 22U);
+  EXPECT_NEAR(mean_expected_rows(all, 100), sum / 100, 1e-9);
+}
+
 TEST(expected_rows, take_a_strangers_policy) {
   const head_plan plan = head_with(make_spec(test_policy(stranger::every_nth(4, 1, 1))), 0.25);
   EXPECT_EQ(expected_rows<test_policies>(plan, {}, 100), 25.75);
