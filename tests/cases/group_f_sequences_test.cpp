@@ -47,6 +47,54 @@ TEST(fault_cases, F05_pages_that_are_used_again_show_nothing_old) {
   EXPECT_EQ(second.next_tokens({0})[0].pos, 4U);
 }
 
+// A batch is what the engine makes of it: sequences move in a list, and one may end at any time.
+TEST(fault_cases, F03_sequences_that_change_places) {
+  const std::vector<test_policy> ranked(3,
+                                        headwise::union_of(window(3), headwise::heavy_hitters(2)));
+  headwise::cache_config config;
+  config.page_tokens = 2;
+  using half_engine = engine<headwise::f16>;
+  constexpr std::size_t lengths[] = {4, 6, 3};
+  std::vector<std::unique_ptr<half_engine>> batch, alone;
+  for (std::uint32_t b = 0; b < 3; ++b) {
+    batch.push_back(
+        b == 0 ? std::make_unique<half_engine>(shape, ranked, random_fixture(b), config)
+               : std::make_unique<half_engine>(batch[0]->shared_cache(), random_fixture(b)));
+    alone.push_back(std::make_unique<half_engine>(shape, ranked, random_fixture(b), config));
+  }
+  for (std::uint32_t b = 0; b < 3; ++b)
+    for (std::size_t done = 0; done < lengths[b]; done += 2) {
+      const std::size_t chunk = std::min<std::size_t>(2, lengths[b] - done);
+      EXPECT_EQ(batch[b]->feed(chunk), alone[b]->feed(chunk));
+    }
+  std::swap(batch[0], batch[2]);  // [2, 1, 0]
+  std::swap(alone[0], alone[2]);
+  batch.erase(batch.begin() + 1);  // the middle one, amid its prompt
+  alone.erase(alone.begin() + 1);
+  for (int i = 0; i < 5; ++i)
+    for (std::size_t b = 0; b < 2; ++b) {
+      EXPECT_EQ(batch[b]->feed(1), alone[b]->feed(1));
+      for (std::uint32_t head = 0; head < 3; ++head)
+        EXPECT_EQ(batch[b]->kept({0, head}), alone[b]->kept({0, head}));
+    }
+  EXPECT_EQ(batch[0]->saved(), alone[0]->saved());  // scores and all
+}
+
+// Sequences have lengths of their own, so there is no padding to be stored, billed or looked at.
+TEST(fault_cases, F04_prompts_of_different_lengths_without_padding) {
+  const headwise::token_classifier two_sinks(2);
+  engine row_a({1, 1, 1, 4}, {sinks_and_window(2)}, uniform_fixture(), {}, two_sinks);
+  engine row_b(row_a.shared_cache(), uniform_fixture(), two_sinks);
+  const outputs a = row_a.feed(3);
+  row_b.feed(6);
+  EXPECT_FLOAT_EQ(a.last(), 1.0F);  // of 0, 1, 2
+  EXPECT_EQ(row_a.text().length(), 3U);
+  EXPECT_EQ(row_a.text().stats().resident_rows, 3U);
+  EXPECT_FLOAT_EQ(row_a.feed_singly(2).last(), 2.0F);
+  EXPECT_EQ(row_a.kept(), (positions{0, 1, 3, 4}));
+  EXPECT_EQ(row_b.kept(), (positions{0, 1, 4, 5}));
+}
+
 // Any number of sequences of any length, fed by turns: each sees its own rows and no other's.
 TEST(fault_cases, F06_odd_numbers_of_sequences) {
   constexpr headwise::model_shape narrow{1, 3, 3, 24};

@@ -9,6 +9,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +18,7 @@
 
 #include "headwise/attend/attend.hpp"
 #include "headwise/codec/f32.hpp"
-#include "headwise/manager/cache_manager.hpp"
+#include "headwise/manager/saved_sequence.hpp"
 #include "support/every_nth.hpp"
 #include "support/fixture.hpp"
 #include "support/reference_attention.hpp"
@@ -71,6 +73,17 @@ class engine {
         classifier_(std::move(classifier)) {}
 
   [[nodiscard]] engine fork() { return engine(*this, text_.fork()); }
+
+  [[nodiscard]] std::string saved() const {
+    std::ostringstream out;
+    headwise::save(text_, out);
+    return std::move(out).str();
+  }
+  // What goes on from a file, beside this one.
+  [[nodiscard]] engine restored(const std::string& file) {
+    std::istringstream in(file);
+    return engine(*this, headwise::try_restore(*cache_, in).value());
+  }
 
   // The next tokens in one step: written, attended, committed.
   outputs feed(const std::vector<std::int32_t>& ids) { return step(ids, true); }
