@@ -15,6 +15,8 @@
 // query heads that reads them. One owner thread for open, append, commit, rollback, fork and close.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "headwise/blueprint/blueprint.hpp"
@@ -22,6 +24,28 @@
 #include "headwise/manager/sequence.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+// Pages that a head takes at most at any length up to `length`.
+[[nodiscard]] inline std::size_t most_pages(const policy_facts& facts, token_count length,
+                                            const cache_config& config, double forever_fraction) {
+  const std::size_t slots = config.page_tokens;
+  std::size_t pages = (std::min<std::size_t>(facts.pool_rows, length) + slots - 1) / slots;
+  for (const token_count lifetime : facts.lifetimes) {
+    // Until the commit a step holds the rows of its own query and those that leave with it.
+    const std::size_t most =
+        std::size_t{lifetime} + std::max<token_count>(1, config.rollback_horizon);
+    if (lifetime == forever)
+      pages += (static_cast<std::size_t>(std::ceil(forever_fraction * length)) + slots - 1) / slots;
+    else if (most >= length)
+      pages += (length + slots - 1) / slots;
+    else
+      pages += (most + slots - 2) / slots + 1;  // the first page may have one row left
+  }
+  return pages;
+}
+
+}  // namespace detail
 
 template <class Policies = builtin_policies, row_codec Key = f16, row_codec Value = Key>
 class cache_manager {
@@ -65,6 +89,30 @@ class cache_manager {
                                    token_count expected_length = max_length) {
     check_plan(per_head);
     return open_with(per_head, expected_length);
+  }
+
+  // Pages that a sequence of this manager's plan takes at most while it grows to `length` tokens
+  // one by one, without forks. forever_fractions: [layers * kv_heads], the share of the tokens that
+  // a head keeps for good (head_plan::forever_fraction) where its policy keeps some; empty: all of
+  // them. O(heads).
+  [[nodiscard]] std::size_t pages_for(token_count length,
+                                      std::span<const double> forever_fractions = {}) const {
+    if (!forever_fractions.empty() && forever_fractions.size() != plan_.size())
+      raise(error_code::shape_mismatch, "pages_for: forever_fractions",
+            std::to_string(forever_fractions.size()),
+            std::to_string(plan_.size()) + ", one a head");
+    std::size_t pages = 0;
+    for (std::size_t i = 0; i < plan_.size(); ++i)
+      pages += detail::most_pages(facts_of(plan_[i], length), length, config_,
+                                  forever_fractions.empty() ? 1.0 : forever_fractions[i]);
+    return pages;
+  }
+  // How many more sequences of `length` tokens the free pages take in, whatever their tokens are:
+  // what a scheduler admits by. As for pages_for; what a step needs, it asks of the sequence.
+  [[nodiscard]] std::size_t sequences_that_fit(
+      token_count length, std::span<const double> forever_fractions = {}) const {
+    const std::size_t each = pages_for(length, forever_fractions);
+    return each == 0 ? std::numeric_limits<std::size_t>::max() : pool_.available() / each;
   }
 
   [[nodiscard]] const model_shape& shape() const noexcept { return shape_; }

@@ -101,7 +101,7 @@ struct saved_access {
     typename Manager::sequence_type text(make_state<typename Manager::policies>(
         &cache.memory_, &cache.sequences_, cache.shape_, std::span<const policy>(plan),
         cache.config_.rollback_horizon, cache.config_.step_tokens, cache.pool_,
-        [&](std::size_t head) { return pools[head]; }));
+        [&](std::size_t h) { return pools[h]; }));
     if (!state(text).transfer(archive)) return std::nullopt;
     archive.finish();
     return text;

@@ -38,16 +38,16 @@ class sequence_state {
                  std::pmr::memory_resource* memory)
       : sequence_state(
             shape, plan, config.rollback_horizon, config.step_tokens, pages,
-            [&](std::size_t head) { return pool_rows_of(plan[head], expected_length); }, memory) {}
+            [&](std::size_t h) { return pool_rows_of(plan[h], expected_length); }, memory) {}
   // The same tokens over the same pages. Throws what the memory resource throws; the destructor
   // then gives back what was shared by that time.
   sequence_state(const sequence_state& parent, std::pmr::memory_resource* memory)
       : sequence_state(
             parent.shape_, parent.plan(), parent.horizon_, parent.tokens_.capacity(),
             parent.rows_.pages(),
-            [&](std::size_t head) {
-              const ranked_pool* const pool = parent.pool(head);
-              return pool == nullptr ? token_count{0} : pool->capacity();
+            [&](std::size_t h) {
+              const ranked_pool* const ranked = parent.pool(h);
+              return ranked == nullptr ? token_count{0} : ranked->capacity();
             },
             memory) {
     HEADWISE_EXPECTS(!parent.step_open_, "fork while a step is open");
@@ -66,8 +66,8 @@ class sequence_state {
         horizon_(horizon),
         plan_(plan.size(), memory),
         rows_(
-            plan.size(), [&](std::size_t head) { return lifetimes_of(plan[head]); }, capacity_of,
-            pages, memory),
+            plan.size(), [&](std::size_t h) { return lifetimes_of(plan[h]); }, capacity_of, pages,
+            memory),
         written_(memory),
         tokens_(memory) {
     for (const policy& p : plan) plan_.emplace_back(p);
