@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is held, in rows and bytes. Counted, not estimated: payload + metadata + reserved of the
-// sequences and the manager is what the memory resource gave out.
+// sequences and the manager is what the memory resource gave out. Plain values.
 #pragma once
 
 #include <cstddef>

@@ -3,10 +3,13 @@
 // policy_spec: a policy as plain data, which is what a blueprint holds, and the way between it and
 // the policy types. This is the one file that looks at a policy's kind by name.
 //
-// A policy type of your own joins a blueprint when it has
+// A policy type of your own joins a blueprint when it has these three; from_spec may throw error,
+// and spec_param() helps it.
 //   static constexpr std::string_view kind;
-//   static P from_spec(const policy_spec&, const std::string& place);   may throw error; spec_param
-//   helps policy_spec to_spec() const;
+//   static P from_spec(const policy_spec& spec, const std::string& place);
+//   policy_spec to_spec() const;
+//
+// O(parts * ids) a call. Values; any thread.
 #pragma once
 
 #include <algorithm>

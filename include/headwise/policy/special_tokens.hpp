@@ -2,6 +2,8 @@
 //
 // special_tokens: tokens of given classes, or of an explicit set of ids (which the profiler can
 // learn for each head), or both; forever. Any other token is seen by its own query alone.
+// O(log ids) a token. A value; copies share the set of ids, which never changes, across threads
+// too.
 #pragma once
 
 #include <algorithm>
