@@ -114,6 +114,12 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
       ->capture_default_str()
       ->check(count_from(headwise::token_count{1}));
   command
+      .add_option("--heavy-hitters", options.measure.ladder.heavy_hitters,
+                  "Try the most attended tokens behind each window too: so many, as fractions of "
+                  "the length (FastGen: 0.3); default: none")
+      ->delimiter(',')
+      ->check(CLI::Range(1e-6, 1.0));
+  command
       .add_option("--length", options.length,
                   "Sequence length at which rows are counted; 0: that of the first prompt")
       ->check(count_from(std::uint64_t{0}));

@@ -44,6 +44,8 @@ bool add_part(head_class& c, const headwise::policy_spec& part) {
     c.special |= any(classes & headwise::token_classes::special);
     c.punctuation |= any(classes & headwise::token_classes::punctuation);
     c.learned |= !part.ids.empty();
+  } else if (part.kind == headwise::heavy_hitters::kind) {
+    c.frequent = true;
   } else {
     return false;
   }
@@ -72,6 +74,7 @@ std::string label(const head_class& c) {
   std::string text = c.kind == head_kind::special ? "S" : std::to_string(c.window);
   if (c.punctuation) text += '.';
   if (c.learned) text += '+';
+  if (c.frequent) text += '*';
   return text;
 }
 
@@ -87,6 +90,7 @@ std::string in_words(const head_class& c) {
   add(c.punctuation, "punctuation");
   add(c.learned, "learned tokens");
   add(c.kind == head_kind::window, "the last " + std::to_string(c.window));
+  add(c.frequent, "the most attended");
   return text.empty() ? "nothing but the query's own token" : text;
 }
 

@@ -18,6 +18,7 @@ enum class head_kind { special, window, global, other };  // by rising cost; oth
 struct head_class {
   head_kind kind = head_kind::other;
   headwise::token_count window = 0;  // of kind window
+  bool frequent = false;             // the tokens that drew the most attention
   bool punctuation = false;          // kept for ever, as are:
   bool learned = false;              // token ids that the profile found
   bool special = false;              // special tokens
@@ -32,7 +33,7 @@ struct colours {
 
 [[nodiscard]] head_class class_of(const headwise::policy_spec& policy);
 
-[[nodiscard]] std::string label(const head_class& c);     // S  64  64.  64+  all
+[[nodiscard]] std::string label(const head_class& c);     // S  64  64.  64+  64*  all
 [[nodiscard]] std::string in_words(const head_class& c);  // sinks, punctuation, the last 64
 [[nodiscard]] colours colours_of(const head_class& c) noexcept;
 

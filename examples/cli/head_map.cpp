@@ -103,12 +103,13 @@ class head_map {
   void draw_legend() {
     std::array<std::size_t, 4> heads{};  // of each kind
     std::set<headwise::token_count> windows;
-    bool punctuation = false, learned = false;
+    bool punctuation = false, learned = false, frequent = false;
     for (const class_count& c : classes_of(plan_)) {
       heads[static_cast<std::size_t>(c.what.kind)] += c.heads;
       if (c.what.kind == head_kind::window) windows.insert(c.what.window);
       punctuation |= c.what.punctuation;
       learned |= c.what.learned;
+      frequent |= c.what.frequent;
     }
     const auto count = [&](head_kind kind) {
       return " (" + std::to_string(heads[static_cast<std::size_t>(kind)]) + ")";
@@ -127,10 +128,12 @@ class head_map {
     if (used(head_kind::other))
       draw_swatch(x, {head_kind::other}, "?", "other" + count(head_kind::other));
     std::string marks;
-    if (punctuation) marks += "\".\" and punctuation";
-    if (learned)
-      marks += std::string(marks.empty() ? "" : ", ") +
-               "\"+\" and the tokens that the profile found this head to look for";
+    const auto mark = [&](bool present, const char* words) {
+      if (present) marks += std::string(marks.empty() ? "" : ", ") + words;
+    };
+    mark(punctuation, "\".\" and punctuation");
+    mark(learned, "\"+\" and the tokens that the profile found this head to look for");
+    mark(frequent, "\"*\" and those that drew the most attention");
     if (!marks.empty()) {
       y_ += 26;
       picture_.text(margin, y_, marks, "hw-note");

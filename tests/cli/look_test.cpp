@@ -60,6 +60,11 @@ TEST(HeadClass, ReadOffThePolicy) {
   EXPECT_EQ(label_of(with_window(punctuation)), "64.");
   EXPECT_EQ(label_of(with_window(learned)), "64+");
   EXPECT_EQ(label_of(make_spec(headwise::local_window(7))), "7");
+  const auto frequent = make_spec(
+      headwise::union_of(punctuation, headwise::local_window(64), headwise::heavy_hitters(9)));
+  EXPECT_EQ(label_of(frequent), "64.*");
+  EXPECT_EQ(in_words(class_of(frequent)),
+            "sinks, special tokens, punctuation, the last 64, the most attended");
   EXPECT_EQ(label_of({"of_my_own", {}, {}, {}}), "?");
   EXPECT_EQ(label_of({"union", {}, {}, {make_spec(special), {"of_my_own", {}, {}, {}}}}), "?");
   EXPECT_EQ(in_words(class_of(with_window(punctuation))),
