@@ -50,7 +50,7 @@ session<Codec>::session(const model& weights, const headwise::blueprint& plan,
       classifier_(headwise::make_classifier(
           matching(plan, weights).tokens, static_cast<std::uint32_t>(weights.sizes().vocabulary))),
       cache_(plan, options.cache),
-      text_(cache_.open()),
+      text_(cache_.open(options.capacity)),
       scratch_(weights.shape().group_size(), weights.shape().head_dim, options.capacity),
       rope_(weights.rotation()),
       x_(options.chunk, weights.sizes().embedding),
@@ -174,8 +174,8 @@ void session<Codec>::attention(step& open, std::uint32_t layer, std::size_t toke
     const head_id head{layer, kv_head};
     open.write(head, head_columns<const float>(key_.first(tokens), kv_head, head_dim),
                head_columns<const float>(value_.first(tokens), kv_head, head_dim));
-    const auto view = open.head(head);
     for (std::size_t t = 0; t < tokens; ++t) {
+      const auto view = open.head(head);  // what a ranked head shows depends on the queries before
       headwise::attend(
           view, first + static_cast<position>(t),
           head_rows<const float>(query_.first(tokens), t, kv_head * group, group, head_dim), scale,

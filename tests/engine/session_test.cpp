@@ -166,6 +166,32 @@ TEST(session, chunking_never_matters) {
   }
 }
 
+TEST(session, heavy_hitters_follow_the_attention_in_chunks_of_any_size) {
+  const model weights = load({.layers = 3});
+  const ids text = random_ids(100, made_model::vocabulary);
+  const auto plan_with = [&](const headwise::heavy_hitters& pool) {
+    return headwise::uniform_blueprint(
+        weights.shape(), headwise::make_spec(headwise::union_of(headwise::local_window(5), pool)));
+  };
+  // A pool for all that leaves the window is a full cache.
+  const auto everything = reference_llama(weights).logits(text);
+  EXPECT_LT(differ<headwise::f32>(weights, plan_with(headwise::heavy_hitters(95)), text, everything,
+                                  {.chunk = 16})
+                .greatest,
+            2e-5);
+  std::vector<float> whole;
+  for (const std::size_t chunk : {std::size_t{100}, std::size_t{1}, std::size_t{7}}) {
+    session<headwise::f32> engine(weights, plan_with(headwise::heavy_hitters(0.25, 95)),
+                                  {.capacity = 100, .chunk = chunk});
+    const auto logits = engine.feed(text);
+    if (whole.empty()) whole.assign(logits.begin(), logits.end());
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      ASSERT_NEAR(logits[i], whole[i], 2e-5F) << "chunk " << chunk;
+    // A quarter of the capacity, and the window.
+    EXPECT_EQ(engine.stats().resident_rows, weights.shape().heads() * (25 + 5));
+  }
+}
+
 TEST(session, recorded_attention_is_what_the_reference_attends) {
   const model weights = load({.layers = 2});
   const ids text = random_ids(40, made_model::vocabulary);
