@@ -2,8 +2,7 @@
 //
 // One random script: a manager with random policies, shape and memory, up to four sequences that
 // append, attend, cancel, roll back, fork and close, each mirrored by a reference_cache and checked
-// after every operation. A check is one query of one head: exactly the right positions, each once,
-// with the bytes that were written.
+// after every operation.
 #pragma once
 
 #include <algorithm>
@@ -17,39 +16,25 @@
 
 #include <gtest/gtest.h>
 
-#include "headwise/attend/attend.hpp"
+#include "property/view_checker.hpp"
+
 #include "headwise/manager/saved_sequence.hpp"
 #include "support/counting_resource.hpp"
-#include "support/every_nth.hpp"
-#include "support/expect.hpp"
-#include "support/random.hpp"
 #include "support/random_policy.hpp"
-#include "support/reference_attention.hpp"
-#include "support/reference_cache.hpp"
 
 namespace headwise_tests {
-
-struct script_counts {
-  std::size_t checks = 0;     // (head, query) visible sets
-  std::size_t attends = 0;    // (query head, query) outputs
-  std::size_t refusals = 0;   // steps and forks that got no memory
-  std::size_t rollbacks = 0;  // that succeeded
-  std::size_t blocked = 0;    // rollbacks that were refused
-  std::size_t forks = 0;
-  std::size_t cancels = 0;
-  std::size_t ranked = 0;   // of the checks: on heads that rank, with a pool that is full
-  std::size_t saves = 0;    // and restores
-  std::size_t prompts = 0;  // of heads that rank, by their column sums
-};
 
 template <class Key, class Value>
 class script {
  public:
   script(std::uint32_t seed, script_counts& counts)
-      : random_(seed), counts_(counts), shape_(random_shape()), config_(random_config()) {
+      : random_(seed),
+        counts_(counts),
+        shape_(random_shape(random_)),
+        config_(random_config(random_, &memory_)) {
     make_plan();
     manager_.emplace(shape_, plan_, config_);
-    scratch_.emplace(shape_.group_size(), shape_.head_dim, longest);
+    checker_.emplace(shape_, longest, random_, counts_);
     open();
   }
 
@@ -84,24 +69,6 @@ class script {
 
   // --- set-up ---
 
-  headwise::model_shape random_shape() {
-    constexpr std::uint32_t dims[] = {1, 3, 4, 8, 17};
-    const std::uint32_t kv_heads = random_.between(1, 3);
-    return {random_.between(1, 2), kv_heads * random_.between(1, 3), kv_heads,
-            dims[random_.below(std::size(dims))]};
-  }
-  headwise::cache_config random_config() {
-    headwise::cache_config config;
-    config.page_tokens = random_.one_in(2) ? random_.between(1, 8) : random_.between(1, 64);
-    if (random_.one_in(2)) config.pages = random_.between(4, 200);
-    if (random_.one_in(2))
-      config.reserved_pages =
-          random_.below(1 + static_cast<std::uint32_t>(std::min<std::size_t>(config.pages, 60)));
-    if (random_.one_in(3)) config.reserved_pages = std::min<std::size_t>(config.pages, 100);
-    config.rollback_horizon = random_.one_in(3) ? 0 : random_.between(0, 16);
-    config.memory = &memory_;
-    return config;
-  }
   void make_plan() {
     plan_.clear();
     rules_.clear();
@@ -310,23 +277,23 @@ class script {
     check(p, head, seen, q, !ours && !(optional && random_.one_in(2)));
     if (ours && !(optional && random_.one_in(2))) {
       const std::size_t heads = random_.one_in(2) ? shape_.group_size() : 1;
-      std::vector<float> weights(heads * order_.size());
+      std::vector<float> weights(heads * checker_->order().size());
       for (float& weight : weights) weight = random_weight();
-      seen.observe(q, {weights.data(), heads, order_.size()});
-      tell(p, head, q, {weights.data(), heads, order_.size()});
+      seen.observe(q, {weights.data(), heads, checker_->order().size()});
+      tell(p, head, q, {weights.data(), heads, checker_->order().size()});
     } else if (!seen.awaits_attention(q)) {
-      tell(p, head, q, scratch_->weights());
+      tell(p, head, q, checker_->weights());
     } else {
       expect(optional, "attend shows a pool the attention");
     }
   }
-  // weights: [heads, rows seen] in the order of the slabs, which check() has left in order_.
+  // weights: [heads, rows seen] in the order of the slabs, as check() has left it in the checker.
   void tell(pair& p, std::size_t head, position q, headwise::rows<const float> weights) {
     std::vector<std::pair<position, float>> sums;
-    for (std::size_t i = 0; i < order_.size(); ++i) {
+    for (std::size_t i = 0; i < checker_->order().size(); ++i) {
       float sum = 0.0F;
       for (std::size_t g = 0; g < weights.count; ++g) sum += weights[g][i];
-      sums.emplace_back(order_[i], sum);
+      sums.emplace_back(checker_->order()[i], sum);
     }
     std::sort(sums.begin(), sums.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -410,77 +377,8 @@ class script {
   }
 
   void check(const pair& p, std::size_t head, const view& seen, position q, bool attend_too) {
-    ++counts_.checks;
-    if (p.expected.has_full_pool(head, q)) ++counts_.ranked;
-    p.expected.visible(head, q, wanted_);
-    const std::string problem = difference(seen, q);
-    if (!problem.empty())
-      ADD_FAILURE() << to_string(id(head)) << " query " << q << " length " << p.real.length()
-                    << ": " << problem;
-    else if (attend_too && !wanted_.empty())
-      check_attend(seen, q);
+    checker_->check(p.expected, head, seen, q, attend_too);
   }
-
-  // Empty where `seen` shows the query exactly wanted_.
-  [[nodiscard]] std::string difference(const view& seen, position q) {
-    got_.clear();
-    order_.clear();
-    bool filled = true;
-    const std::size_t key_bytes = Key::row_bytes(shape_.head_dim);
-    const std::size_t value_bytes = Value::row_bytes(shape_.head_dim);
-    seen.for_each_slab(q, [&](const headwise::slab& s) {
-      filled = filled && s.count > 0;
-      for (std::uint32_t r = 0; r < s.count; ++r) {
-        order_.push_back(s.positions[r]);
-        got_.push_back({s.positions[r], s.keys + r * key_bytes, s.values + r * value_bytes});
-      }
-    });
-    std::sort(got_.begin(), got_.end(), [](const row& a, const row& b) { return a.pos < b.pos; });
-    if (!filled) return "an empty slab";
-    if (got_.size() != wanted_.size())
-      return std::to_string(got_.size()) + " rows, not " + std::to_string(wanted_.size());
-    for (std::size_t i = 0; i < got_.size(); ++i) {
-      const reference_payload& payload = *wanted_[i]->payload;
-      if (got_[i].pos != wanted_[i]->pos)
-        return "position " + std::to_string(got_[i].pos) + ", not " +
-               std::to_string(wanted_[i]->pos);
-      if (std::memcmp(got_[i].key, payload.key_bytes.data(), key_bytes) != 0 ||
-          std::memcmp(got_[i].value, payload.value_bytes.data(), value_bytes) != 0)
-        return "other bytes at position " + std::to_string(got_[i].pos);
-    }
-    return {};
-  }
-
-  // Rows are compared as bytes above, so what is left is the arithmetic of one pass in float: 1e-5.
-  void check_attend(const view& seen, position q) {
-    const std::size_t d = shape_.head_dim;
-    const std::size_t group = shape_.group_size();
-    const float scale = 0.5F;
-    const std::vector<float> queries = random_.numbers(group * d);
-    std::vector<float> out(group * d, -1.0F);
-    std::vector<float> lse(group);
-    headwise::attend(seen, q, headwise::rows<const float>(queries.data(), group, d), scale,
-                     headwise::rows<float>(out.data(), group, d), lse, *scratch_);
-    std::vector<std::span<const float>> keys, values;
-    for (const reference_row* wanted : wanted_) {
-      keys.emplace_back(wanted->payload->key);
-      values.emplace_back(wanted->payload->value);
-    }
-    for (std::size_t g = 0; g < group; ++g) {
-      ++counts_.attends;
-      const reference_output expected =
-          reference_attention({queries.data() + g * d, d}, double{scale}, keys, values);
-      expect_near(lse[g], expected.lse, "lse");
-      for (std::size_t i = 0; i < d; ++i)
-        expect_near(out[g * d + i], expected.values[i], "an output");
-    }
-  }
-
-  struct row {
-    position pos;
-    const std::byte* key;
-    const std::byte* value;
-  };
 
   random_source random_;
   script_counts& counts_;
@@ -491,11 +389,8 @@ class script {
   std::vector<lifetime_rule> rules_;
   std::vector<token_count> pools_;
   std::optional<manager> manager_;
-  std::optional<headwise::attend_scratch> scratch_;
+  std::optional<view_checker<Key, Value>> checker_;
   std::vector<std::unique_ptr<pair>> live_;
-  std::vector<const reference_row*> wanted_;
-  std::vector<row> got_;
-  std::vector<position> order_;  // of the rows in got_, as the slabs gave them
 };
 
 }  // namespace headwise_tests

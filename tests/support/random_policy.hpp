@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random policies of every kind, each with the rule that it stands for, written out here once more
-// so that a test does not ask a policy whether the policy is right; and random tokens for them.
+// so that a test does not ask a policy whether the policy is right; and random tokens, shapes and
+// configs for them.
 #pragma once
 
 #include <algorithm>
@@ -95,6 +96,26 @@ struct ruled_nth {
     default:
       return {union_of(nth.policy, hitters), nth.rule, pool};
   }
+}
+
+[[nodiscard]] inline headwise::model_shape random_shape(random_source& random) {
+  constexpr std::uint32_t dims[] = {1, 3, 4, 8, 17};
+  const std::uint32_t kv_heads = random.between(1, 3);
+  return {random.between(1, 2), kv_heads * random.between(1, 3), kv_heads,
+          dims[random.below(std::size(dims))]};
+}
+[[nodiscard]] inline headwise::cache_config random_config(random_source& random,
+                                                          std::pmr::memory_resource* memory) {
+  headwise::cache_config config;
+  config.page_tokens = random.one_in(2) ? random.between(1, 8) : random.between(1, 64);
+  if (random.one_in(2)) config.pages = random.between(4, 200);
+  if (random.one_in(2))
+    config.reserved_pages =
+        random.below(1 + static_cast<std::uint32_t>(std::min<std::size_t>(config.pages, 60)));
+  if (random.one_in(3)) config.reserved_pages = std::min<std::size_t>(config.pages, 100);
+  config.rollback_horizon = random.one_in(3) ? 0 : random.between(0, 16);
+  config.memory = memory;
+  return config;
 }
 
 // Every id has its classes, as in a vocabulary; position 0 is a sink.
