@@ -21,6 +21,7 @@ namespace detail {
 class checksum {
  public:
   void add(const void* data, std::size_t size) noexcept {
+    if (size == 0) return;  // data may be null
     const auto* bytes = static_cast<const std::byte*>(data);
     length_ += size;
     if (waiting_ > 0) {
