@@ -30,7 +30,7 @@ void run_scripts(std::uint32_t first_seed) {
   script_counts counts;
   for (; counts.checks < target && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("HEADWISE_PROPERTY_SEED=" + std::to_string(seed));
-    script<Key, Value>(seed, counts).run(60);
+    script<Key, Value>(random_source(seed), counts).run(60);
   }
   std::printf(
       "%zu head/query checks (%zu with heavy hitters), %zu attention outputs, %zu prompts, "

@@ -27,8 +27,8 @@ namespace headwise_tests {
 template <class Key, class Value>
 class script {
  public:
-  script(std::uint32_t seed, script_counts& counts)
-      : random_(seed),
+  script(random_source random, script_counts& counts)
+      : random_(std::move(random)),
         counts_(counts),
         shape_(random_shape(random_)),
         config_(random_config(random_, &memory_)) {
@@ -39,7 +39,7 @@ class script {
   }
 
   void run(int operations) {
-    for (int i = 0; i < operations && !testing::Test::HasFailure(); ++i) {
+    for (int i = 0; i < operations && !random_.is_spent() && !testing::Test::HasFailure(); ++i) {
       const std::size_t which = random_.below(static_cast<std::uint32_t>(live_.size()));
       perform(which);
       check_all();
