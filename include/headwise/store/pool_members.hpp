@@ -69,8 +69,11 @@ class pool_members {
     return e == nullptr ? slots_[slot].score
                         : entries_[static_cast<std::size_t>(e - entries_.data())].score;
   }
+  [[nodiscard]] member settled(token_count slot) const noexcept {
+    return {slots_[slot].pos, slots_[slot].score};
+  }
   [[nodiscard]] member newest(token_count slot) const noexcept {
-    if (slots_[slot].newest < first_entry_) return {slots_[slot].pos, slots_[slot].score};
+    if (slots_[slot].newest < first_entry_) return settled(slot);
     const pool_entry& e = entries_[slots_[slot].newest - first_entry_];
     return {e.pos, e.score};
   }

@@ -226,7 +226,8 @@ class ranked_pool {
   }
 
   // The equation between steps: a score for each row of a finite stream, as many pages as members
-  // need, a row for each entry, a score in the log for each row that its query saw. O(members^2).
+  // need, in each slot the row of its settled member, a row for each entry, a score in the log for
+  // each row that its query saw. O(members^2).
   [[nodiscard]] bool is_sound(token_count length, stream_span streams,
                               const page_layout& layout) noexcept {
     bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
@@ -234,6 +235,9 @@ class ranked_pool {
                  stored_.more_pages(members_.size(), layout) == 0;
     for (std::size_t s = 0; sound && s < scores_.size(); ++s)
       sound = scores_[s].size() == streams[s].rows();
+    for (token_count slot = 0; sound && slot < stored_.rows(); ++slot)
+      sound = stored_.pos(slot, layout) < length &&
+              stored_.pos(slot, layout) == members_.settled(slot).pos;
     for (const pool_entry& e : members_.all_entries())
       sound = sound && streams[e.stream].find(e.pos, layout).has_value();
     return sound && log_.is_sound([&](std::uint64_t query, std::size_t count) {
