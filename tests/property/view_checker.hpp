@@ -79,6 +79,7 @@ class view_checker {
     });
     std::sort(got_.begin(), got_.end(), [](const row& a, const row& b) { return a.pos < b.pos; });
     if (!filled) return "an empty slab";
+    if (got_.size() > seen.resident_rows()) return "more rows than the head says it holds";
     if (got_.size() != wanted_.size())
       return std::to_string(got_.size()) + " rows, not " + std::to_string(wanted_.size());
     for (std::size_t i = 0; i < got_.size(); ++i) {

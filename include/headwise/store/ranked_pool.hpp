@@ -54,8 +54,9 @@ class ranked_pool {
   }
 
   [[nodiscard]] token_count capacity() const noexcept { return members_.capacity(); }
-  // Rows in slots, and the pages of the slots.
-  [[nodiscard]] std::size_t rows() const noexcept { return stored_.rows(); }
+  // Rows in slots, and within a step the winners of a prompt that no stream keeps.
+  [[nodiscard]] std::size_t rows() const noexcept { return stored_.rows() + unstored_.rows(); }
+  // Of the slots.
   [[nodiscard]] std::size_t pages() const noexcept { return stored_.pages(); }
   // The first query whose attention is not counted yet: what it sees is known, what later ones see
   // is not.
