@@ -133,8 +133,10 @@ TEST(policy_spec, an_unknown_kind_is_told_what_is_known) {
   } catch (const headwise::error& e) {
     EXPECT_STREQ(e.what(),
                  "/policies/p3/kind: unsupported: got 'nucleus', expected a policy that this "
-                 "cache's policy_list holds: 'global', 'local_window', 'special_tokens', 'union of "
-                 "special_tokens and local_window'");
+                 "cache's policy_list holds: 'global', 'local_window', 'special_tokens', "
+                 "'heavy_hitters', 'union of special_tokens and local_window', 'union of "
+                 "special_tokens and heavy_hitters', 'union of local_window and heavy_hitters', "
+                 "'union of special_tokens and local_window and heavy_hitters'");
   }
   const policy_spec nth = stranger::every_nth(4, 1, 2).to_spec();
   try {
