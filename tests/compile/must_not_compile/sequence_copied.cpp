@@ -5,7 +5,7 @@
 
 using sequence = headwise::cache_manager<>::sequence_type;
 
-sequence second(const sequence& first) {
+sequence second(sequence& first) {
 #ifdef CORRECTED
   return first.fork();
 #else
