@@ -57,6 +57,13 @@ struct page {
   [[nodiscard]] std::byte* value(const page_layout& layout, std::size_t slot) noexcept {
     return bytes() + layout.values_at() + slot * layout.value_bytes;
   }
+  // A row of a saved state: position, key, value.
+  template <class Archive>
+  void transfer_row(Archive& archive, const page_layout& layout, std::size_t slot) {
+    archive.number(positions(layout)[slot]);
+    archive.bytes(key(layout, slot), layout.key_bytes);
+    archive.bytes(value(layout, slot), layout.value_bytes);
+  }
 };
 
 // One page in one stream: its resident rows are the slots begin .. end.

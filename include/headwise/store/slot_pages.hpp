@@ -111,13 +111,8 @@ class slot_pages {
         return false;
       rows_ = count;
     }
-    for (token_count slot = 0; slot < count; ++slot) {
-      page* const p = pages_[slot / layout.page_tokens];
-      const std::uint32_t at = slot % layout.page_tokens;
-      archive.number(p->positions(layout)[at]);
-      archive.bytes(p->key(layout, at), layout.key_bytes);
-      archive.bytes(p->value(layout, at), layout.value_bytes);
-    }
+    for (token_count slot = 0; slot < count; ++slot)
+      pages_[slot / layout.page_tokens]->transfer_row(archive, layout, slot % layout.page_tokens);
     return true;
   }
   void clear(page_pool& pool) noexcept {

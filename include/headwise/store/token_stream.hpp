@@ -169,14 +169,14 @@ class token_stream {
           push_back(link);
           if (head_ == tail_) link->begin = link->end = passed_over;
         }
-        transfer_row(archive, *tail_, tail_->end, layout);
+        tail_->rows->transfer_row(archive, layout, tail_->end);
         ++tail_->end;
         ++rows_;
       }
     } else {
       for (const page_link* link = head_; link != nullptr; link = link->next)
         for (std::uint32_t at = link->begin; at < link->end; ++at)
-          transfer_row(archive, *link, at, layout);
+          link->rows->transfer_row(archive, layout, at);
     }
     return true;
   }
@@ -272,13 +272,6 @@ class token_stream {
         std::lower_bound(positions + link.begin, positions + link.end, pos) - positions);
   }
 
-  template <class Archive>
-  static void transfer_row(Archive& archive, const page_link& link, std::uint32_t at,
-                           const page_layout& layout) {
-    archive.number(link.rows->positions(layout)[at]);
-    archive.bytes(link.rows->key(layout, at), layout.key_bytes);
-    archive.bytes(link.rows->value(layout, at), layout.value_bytes);
-  }
   void push_back(page_link* link) noexcept {
     link->previous = tail_;
     link->next = nullptr;
