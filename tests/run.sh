@@ -26,12 +26,14 @@ if setarch "$(uname -m)" -R true 2>/dev/null; then
     fixed_addresses=(setarch "$(uname -m)" -R)
 fi
 
-# build NAME CMAKE_ARGUMENT...: configures and builds everything in build/NAME.
+# build NAME CMAKE_ARGUMENT...: configures and builds everything in build/NAME, a dozen files at a time,
+# since most of what the tests cost is to compile the same templates again.
 build() {
     local name=$1
     shift
     echo "headwise: building build/$name"
-    cmake -S . -B "build/$name" -G Ninja --log-level=WARNING "${launcher[@]}" "$@"
+    cmake -S . -B "build/$name" -G Ninja --log-level=WARNING -DCMAKE_UNITY_BUILD=ON \
+        -DCMAKE_UNITY_BUILD_BATCH_SIZE=12 "${launcher[@]}" "$@"
     "${fixed_addresses[@]}" cmake --build "build/$name" --parallel "$jobs"
 }
 

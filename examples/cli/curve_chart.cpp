@@ -11,8 +11,6 @@
 namespace headwise_tool {
 namespace {
 
-constexpr double width = 720.0, height = 330.0;
-constexpr double left = 70.0, right = 220.0, top = 48.0, bottom = 48.0;
 // Past this the windows would squeeze the rest of the chart into one line.
 constexpr double most_change = 0.5;
 
@@ -53,6 +51,9 @@ class chart {
   }
 
  private:
+  static constexpr double width = 720.0, height = 330.0;
+  static constexpr double left = 70.0, right = 220.0, top = 48.0, bottom = 48.0;
+
   [[nodiscard]] double change_of(const plan_score& score) const {
     return score.perplexity / measured_.full.perplexity - 1.0;
   }

@@ -22,7 +22,7 @@ headwise::blueprint chosen_blueprint(const generate_options& options,
   return read_matching_blueprint(options.blueprint, model, options.model);
 }
 
-void report(const headwise::cache_stats& stats) {
+void print_held(const headwise::cache_stats& stats) {
   std::cerr << "\nkept " << with_commas(stats.payload_bytes) << " of "
             << with_commas(stats.full_bytes) << " bytes of keys and values ("
             << percent(stats.kept_ratio()) << ") after " << with_commas(stats.length) << " tokens; "
@@ -56,7 +56,7 @@ void run_generate(const generate_options& options) {
     logits = session.feed(std::span(&next, 1));
   }
   std::cout << '\n';
-  report(session.stats());
+  print_held(session.stats());
 }
 
 }  // namespace headwise_tool

@@ -42,7 +42,7 @@ std::vector<headwise::profile_source> hash_sources(const headwise::map_archive& 
   return sources;
 }
 
-void print_classes(const headwise::blueprint& plan) {
+void print_summary(const headwise::blueprint& plan) {
   double resident = 0.0;
   for (const headwise::head_plan& head : plan.heads) resident += head.resident_fraction;
   std::cout << "target " << fixed(plan.origin.recovery_target, 2) << ": "
@@ -91,7 +91,7 @@ void run_profile(const profile_options& options) {
     headwise::blueprint plan = work.plan(classify, archive.fingerprint());
     plan.origin.sources = sources;
     write_blueprint(file.path, plan);
-    if (&file == &files.front()) print_classes(plan);
+    if (&file == &files.front()) print_summary(plan);
     std::cout << "written: " << file.path.string() << '\n';
   }
 }

@@ -11,8 +11,6 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape one_head{1, 1, 1, 4};
-
 engine<> windowed(token_count w, fixture rows = uniform_fixture(), std::uint32_t page_tokens = 32) {
   headwise::cache_config config;
   config.page_tokens = page_tokens;

@@ -13,7 +13,6 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape one_head{1, 1, 1, 4};
 constexpr headwise::model_shape two_heads{1, 2, 2, 4};
 
 headwise::cache_config horizon(token_count tokens) {
@@ -22,12 +21,12 @@ headwise::cache_config horizon(token_count tokens) {
   config.page_tokens = 4;
   return config;
 }
-engine<> windowed(token_count w, token_count rollback = 0, fixture rows = uniform_fixture()) {
+engine<> windowed_text(token_count w, token_count rollback = 0, fixture rows = uniform_fixture()) {
   return engine(one_head, {window(w)}, std::move(rows), horizon(rollback));
 }
 
 TEST(fault_cases, C01_truncation_means_what_it_says) {
-  engine three = windowed(8);
+  engine three = windowed_text(8);
   three.feed(3);
   EXPECT_FALSE(three.text().try_rollback(5));  // longer than the sequence
   EXPECT_EQ(three.text().length(), 3U);
@@ -36,10 +35,10 @@ TEST(fault_cases, C01_truncation_means_what_it_says) {
   EXPECT_TRUE(three.text().try_rollback(3));
   EXPECT_EQ(three.text().length(), 0U);
   EXPECT_EQ(three.text().stats().resident_rows, 0U);
-  engine fresh = windowed(8);
+  engine fresh = windowed_text(8);
   EXPECT_EQ(three.feed(10), fresh.feed(10));
 
-  engine ten = windowed(20);
+  engine ten = windowed_text(20);
   ten.feed(10);
   EXPECT_TRUE(ten.text().try_rollback(3));
   EXPECT_EQ(ten.text().length(), 7U);
@@ -49,10 +48,10 @@ TEST(fault_cases, C01_truncation_means_what_it_says) {
 
 // Truncation to nothing is exact even where rows were evicted: an empty text needs none.
 TEST(fault_cases, C01_truncation_to_nothing_after_eviction) {
-  engine text = windowed(4);
+  engine text = windowed_text(4);
   text.feed(20);
   EXPECT_TRUE(text.text().try_rollback(20));
-  engine fresh = windowed(4);
+  engine fresh = windowed_text(4);
   EXPECT_EQ(text.feed(3), fresh.feed(3));
   EXPECT_TRUE(text.text().try_rollback(2));  // nothing was freed since
   EXPECT_TRUE(fresh.text().try_rollback(2));
@@ -60,7 +59,7 @@ TEST(fault_cases, C01_truncation_to_nothing_after_eviction) {
 }
 
 TEST(fault_cases, C03_rollback_after_eviction) {
-  engine text = windowed(8), untouched = windowed(8);
+  engine text = windowed_text(8), untouched = windowed_text(8);
   text.feed_singly(20);
   untouched.feed_singly(20);
   EXPECT_FALSE(text.text().try_rollback(3));
@@ -71,7 +70,7 @@ TEST(fault_cases, C03_rollback_after_eviction) {
   EXPECT_EQ(refusal->oldest_kept, 12U);
   EXPECT_EQ(text.feed(1), untouched.feed(1));
 
-  engine slack = windowed(8, 3);
+  engine slack = windowed_text(8, 3);
   slack.feed_singly(20);
   EXPECT_TRUE(slack.text().try_rollback(3));
   EXPECT_EQ(slack.text().length(), 17U);
@@ -92,14 +91,14 @@ TEST(fault_cases, C04_all_heads_roll_back_or_none) {
 }
 
 TEST(fault_cases, C05_rollback_is_possible_while_the_rows_are_there) {
-  engine unfilled = windowed(8), four = windowed(8);
+  engine unfilled = windowed_text(8), four = windowed_text(8);
   unfilled.feed(6);
   EXPECT_TRUE(unfilled.text().try_rollback(2));
   four.feed(4);
   EXPECT_EQ(unfilled.text().length(), 4U);
   EXPECT_EQ(unfilled.feed(5), four.feed(5));
 
-  engine slack = windowed(8, 4), seventeen = windowed(8, 4);
+  engine slack = windowed_text(8, 4), seventeen = windowed_text(8, 4);
   slack.feed_singly(20);
   EXPECT_TRUE(slack.text().try_rollback(3));
   seventeen.feed_singly(17);

@@ -10,8 +10,6 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape one_head{1, 1, 1, 4};
-
 TEST(fault_cases, D03_rows_are_stored_once_for_a_group) {
   counting_resource memory;
   headwise::cache_config config;

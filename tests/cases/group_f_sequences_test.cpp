@@ -9,12 +9,13 @@
 
 #include "headwise/codec/f16.hpp"
 #include "support/engine.hpp"
+#include "support/packed_nibbles.hpp"
 
 namespace headwise_tests {
 namespace {
 
 const std::vector<test_policy> mixed{headwise::global{}, window(4), ids_and_window({0}, 2)};
-constexpr headwise::model_shape shape{1, 3, 3, 8};
+constexpr headwise::model_shape three_heads{1, 3, 3, 8};
 
 TEST(fault_cases, F02_a_sequence_that_holds_nothing_yet) {
   engine first({1, 1, 1, 4}, {headwise::global{}}, uniform_fixture());
@@ -33,7 +34,7 @@ TEST(fault_cases, F05_pages_that_are_used_again_show_nothing_old) {
   headwise::cache_config config;
   config.page_tokens = 4;
   config.pages = config.reserved_pages = 40;  // so that the same pages come again
-  auto first = std::make_optional<engine<>>(shape, mixed, old, config);
+  auto first = std::make_optional<engine<>>(three_heads, mixed, old, config);
   first->feed(30);
   engine second(first->shared_cache(), uniform_fixture());
   first.reset();
@@ -58,9 +59,9 @@ TEST(fault_cases, F03_sequences_that_change_places) {
   std::vector<std::unique_ptr<half_engine>> batch, alone;
   for (std::uint32_t b = 0; b < 3; ++b) {
     batch.push_back(
-        b == 0 ? std::make_unique<half_engine>(shape, ranked, random_fixture(b), config)
+        b == 0 ? std::make_unique<half_engine>(three_heads, ranked, random_fixture(b), config)
                : std::make_unique<half_engine>(batch[0]->shared_cache(), random_fixture(b)));
-    alone.push_back(std::make_unique<half_engine>(shape, ranked, random_fixture(b), config));
+    alone.push_back(std::make_unique<half_engine>(three_heads, ranked, random_fixture(b), config));
   }
   for (std::uint32_t b = 0; b < 3; ++b)
     for (std::size_t done = 0; done < lengths[b]; done += 2) {
@@ -140,9 +141,9 @@ TEST(fault_cases, F07_a_sequence_does_not_depend_on_its_neighbours) {
     for (int i = 0; i < 5; ++i) last = text.feed(4);
     return last;
   };
-  engine<headwise::f16> alone(shape, mixed, random_fixture(1));
+  engine<headwise::f16> alone(three_heads, mixed, random_fixture(1));
   const outputs expected = steps(alone);
-  engine<headwise::f16> before(shape, mixed, random_fixture(2));
+  engine<headwise::f16> before(three_heads, mixed, random_fixture(2));
   before.feed(13);
   engine<headwise::f16> beside(before.shared_cache(), random_fixture(1));
   EXPECT_EQ(steps(beside), expected);
@@ -162,8 +163,34 @@ TEST(fault_cases, F07_a_sequence_does_not_depend_on_its_neighbours) {
   }
 }
 
+// A row is quantised by itself: no group of elements reaches into another row, head or sequence.
+TEST(fault_cases, F08_outliers_of_a_neighbour) {
+  using packed_engine = engine<stranger::packed_nibbles>;
+  const auto times = [](fixture::row_filler fill_row, float factor) {
+    return [=](headwise::head_id head, position pos, std::span<float> row) {
+      fill_row(head, pos, row);
+      for (float& x : row) x *= factor;
+    };
+  };
+  const auto run = [&](float factor) {
+    packed_engine a(three_heads, mixed, random_fixture(1));
+    fixture rows = random_fixture(2);
+    rows.key = times(rows.key, factor);
+    rows.value = times(rows.value, factor);
+    packed_engine b(a.shared_cache(), rows);
+    std::pair<std::string, outputs> result;
+    for (int i = 0; i < 5; ++i) {  // 20 tokens of each, by turns
+      b.feed(4);
+      result.second = a.feed(4);
+    }
+    result.first = a.saved();
+    return result;
+  };
+  EXPECT_EQ(run(1.0F), run(1000.0F));
+}
+
 TEST(fault_cases, F09_steps_of_no_tokens) {
-  engine text(shape, mixed, random_fixture(9)), plain(shape, mixed, random_fixture(9));
+  engine text(three_heads, mixed, random_fixture(9)), plain(three_heads, mixed, random_fixture(9));
   text.feed(0);
   text.append(0);
   EXPECT_EQ(text.text().length(), 0U);

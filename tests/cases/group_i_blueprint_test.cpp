@@ -22,39 +22,43 @@ using headwise::blueprint;
 using headwise::error_code;
 using namespace headwise_tests;
 
-const std::string good = text_of(made_blueprint());
+const std::string good_blueprint = text_of(made_blueprint());
 
-void expect_refused(const std::string& text, error_code code,
-                    std::initializer_list<std::string_view> parts) {
+void expect_blueprint_refused(const std::string& text, error_code code,
+                              std::initializer_list<std::string_view> parts) {
   expect_error(code, parts, [&] { static_cast<void>(blueprint_of(text)); });
 }
 
 TEST(fault_cases, I05_truncated_blueprint) {
-  ASSERT_EQ(blueprint_of(good), made_blueprint());
-  const std::size_t end = good.find_last_of('}');
+  ASSERT_EQ(blueprint_of(good_blueprint), made_blueprint());
+  const std::size_t end = good_blueprint.find_last_of('}');
   for (std::size_t bytes = 0; bytes <= end; ++bytes)
-    expect_refused(good.substr(0, bytes), error_code::malformed, {"plan.json", "byte"});
+    expect_blueprint_refused(good_blueprint.substr(0, bytes), error_code::malformed,
+                             {"plan.json", "byte"});
 }
 
 TEST(fault_cases, I09_key_twice) {
-  expect_refused(with(good, "  \"heads\": [", "  \"heads\": [], \"heads\": ["),
-                 error_code::duplicate, {"plan.json", "/heads"});
-  expect_refused(with(good, "\"kind\": \"global\"", "\"kind\": \"global\", \"kind\": \"global\""),
-                 error_code::duplicate, {"/policies/1/kind"});
-  expect_refused(with(good, "{\"name\": \"global\", \"kind\"", "{\"name\": \"learned\", \"kind\""),
-                 error_code::duplicate, {"/policies/3/name", "learned"});
+  expect_blueprint_refused(with(good_blueprint, "  \"heads\": [", "  \"heads\": [], \"heads\": ["),
+                           error_code::duplicate, {"plan.json", "/heads"});
+  expect_blueprint_refused(
+      with(good_blueprint, "\"kind\": \"global\"", "\"kind\": \"global\", \"kind\": \"global\""),
+      error_code::duplicate, {"/policies/1/kind"});
+  expect_blueprint_refused(
+      with(good_blueprint, "{\"name\": \"global\", \"kind\"", "{\"name\": \"learned\", \"kind\""),
+      error_code::duplicate, {"/policies/3/name", "learned"});
 }
 
 // Both on a stack of 256 KiB.
 TEST(fault_cases, I11_deep_nesting) {
   const auto body = [](void*) -> void* {
     const std::string deep(100'000, '[');
-    expect_refused(deep, error_code::malformed, {"plan.json", "nesting too deep"});
-    expect_refused(with(good,
-                        "\"candidates\": [{\"name\": \"sinks\", \"recovery\": 0.1, "
-                        "\"resident_fraction\": 0.3333333333333333}, {\"name\": \"global\"",
-                        "\"candidates\": " + deep),
-                   error_code::malformed, {"/heads/0/1/candidates", "nesting too deep"});
+    expect_blueprint_refused(deep, error_code::malformed, {"plan.json", "nesting too deep"});
+    expect_blueprint_refused(
+        with(good_blueprint,
+             "\"candidates\": [{\"name\": \"sinks\", \"recovery\": 0.1, "
+             "\"resident_fraction\": 0.3333333333333333}, {\"name\": \"global\"",
+             "\"candidates\": " + deep),
+        error_code::malformed, {"/heads/0/1/candidates", "nesting too deep"});
     const temporary_folder folder;
     const auto path = folder.write("deep.safetensors", safetensors_bytes("{\"a\": " + deep, ""));
     expect_error(error_code::malformed, {"deep.safetensors", "nesting too deep"},
@@ -94,8 +98,8 @@ TEST(fault_cases, I15_digit_grouping) {
   std::ostringstream probe;
   probe << 4096 << ' ' << 0.5;
   ASSERT_EQ(probe.str(), "4.096 0,5") << "the locale does not take";
-  EXPECT_EQ(text_of(made_blueprint()), good);
-  EXPECT_EQ(blueprint_of(good), made_blueprint());
+  EXPECT_EQ(text_of(made_blueprint()), good_blueprint);
+  EXPECT_EQ(blueprint_of(good_blueprint), made_blueprint());
 }
 
 TEST(fault_cases, I18_decimal_comma) {
@@ -105,43 +109,44 @@ TEST(fault_cases, I18_decimal_comma) {
        {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "nl_NL.UTF-8", "de_DE"})
     found = found || std::setlocale(LC_ALL, name) != nullptr;
   const std::string text = text_of(made_blueprint());
-  const blueprint back = blueprint_of(good);
+  const blueprint back = blueprint_of(good_blueprint);
   std::setlocale(LC_ALL, before.c_str());
-  EXPECT_EQ(text, good);
+  EXPECT_EQ(text, good_blueprint);
   EXPECT_EQ(back, made_blueprint());
   if (!found) GTEST_SKIP() << "no locale with a decimal comma is installed; ran in " << before;
 }
 
 TEST(fault_cases, I19_byte_order_mark) {
-  EXPECT_EQ(blueprint_of("\xef\xbb\xbf" + good), made_blueprint());
+  EXPECT_EQ(blueprint_of("\xef\xbb\xbf" + good_blueprint), made_blueprint());
   std::string utf16 = "\xff\xfe";
-  for (const char c : good) utf16 += c, utf16 += '\0';
-  expect_refused(utf16, error_code::malformed, {"plan.json", "byte 1"});
-  expect_refused("", error_code::malformed, {"plan.json", "byte 1"});
-  expect_refused(" \n\t ", error_code::malformed, {"plan.json", "byte 5"});
+  for (const char c : good_blueprint) utf16 += c, utf16 += '\0';
+  expect_blueprint_refused(utf16, error_code::malformed, {"plan.json", "byte 1"});
+  expect_blueprint_refused("", error_code::malformed, {"plan.json", "byte 1"});
+  expect_blueprint_refused(" \n\t ", error_code::malformed, {"plan.json", "byte 5"});
 }
 
 TEST(fault_cases, I20_integers_out_of_range) {
   const auto window = [](const std::string& value) {
-    return with(good, "\"window\": 4096", "\"window\": " + value);
+    return with(good_blueprint, "\"window\": 4096", "\"window\": " + value);
   };
   const std::string pointer = "/policies/0/window";
-  expect_refused(window("-1"), error_code::out_of_range, {pointer, "got -1,"});
-  expect_refused(window("0"), error_code::out_of_range, {pointer, "got 0,"});
-  expect_refused(window("17179869184"), error_code::out_of_range, {pointer, "17179869184"});
-  expect_refused(window("18446744073709551617"), error_code::out_of_range,
-                 {pointer, "18446744073709551617"});
-  expect_refused(window("1e3"), error_code::out_of_range, {pointer, "got 1e3,"});
-  expect_refused(window("4.7"), error_code::out_of_range, {pointer, "got 4.7,"});
-  expect_refused(window("\"4\""), error_code::malformed, {pointer, "'4'"});
-  expect_refused(window("true"), error_code::malformed, {pointer, "got true,"});
-  expect_refused(window("null"), error_code::malformed, {pointer, "got null,"});
-  expect_refused(with(good, "\"layers\": 2", "\"layers\": 4294967298"), error_code::out_of_range,
-                 {"/model/layers", "4294967298"});
-  expect_refused(with(good, "[40, 41, 42]", "[40, 4294967337, 42]"), error_code::out_of_range,
-                 {"/tokens/classes/digits/1", "4294967337"});
-  expect_refused(with(good, "\"prompts\": 8", "\"prompts\": 1e400"), error_code::malformed,
-                 {"plan.json", "1e400"});
+  expect_blueprint_refused(window("-1"), error_code::out_of_range, {pointer, "got -1,"});
+  expect_blueprint_refused(window("0"), error_code::out_of_range, {pointer, "got 0,"});
+  expect_blueprint_refused(window("17179869184"), error_code::out_of_range,
+                           {pointer, "17179869184"});
+  expect_blueprint_refused(window("18446744073709551617"), error_code::out_of_range,
+                           {pointer, "18446744073709551617"});
+  expect_blueprint_refused(window("1e3"), error_code::out_of_range, {pointer, "got 1e3,"});
+  expect_blueprint_refused(window("4.7"), error_code::out_of_range, {pointer, "got 4.7,"});
+  expect_blueprint_refused(window("\"4\""), error_code::malformed, {pointer, "'4'"});
+  expect_blueprint_refused(window("true"), error_code::malformed, {pointer, "got true,"});
+  expect_blueprint_refused(window("null"), error_code::malformed, {pointer, "got null,"});
+  expect_blueprint_refused(with(good_blueprint, "\"layers\": 2", "\"layers\": 4294967298"),
+                           error_code::out_of_range, {"/model/layers", "4294967298"});
+  expect_blueprint_refused(with(good_blueprint, "[40, 41, 42]", "[40, 4294967337, 42]"),
+                           error_code::out_of_range, {"/tokens/classes/digits/1", "4294967337"});
+  expect_blueprint_refused(with(good_blueprint, "\"prompts\": 8", "\"prompts\": 1e400"),
+                           error_code::malformed, {"plan.json", "1e400"});
 }
 
 TEST(fault_cases, I21_not_a_number) {
@@ -171,37 +176,42 @@ TEST(fault_cases, I22_another_model) {
   refused({36, 8, 8, 64}, {32, 8, 8, 64}, {"layers", "blueprint 36", "model 32"});
   refused({36, 8, 8, 64}, {36, 8, 4, 64}, {"kv_heads", "blueprint 8", "model 4"});
   refused({32, 16, 8, 64}, {32, 8, 8, 64}, {"query_heads", "blueprint 16", "model 8"});
-  const blueprint plan = blueprint_of(good);
+  const blueprint plan = blueprint_of(good_blueprint);
   expect_error(error_code::shape_mismatch, {"name", "'another'"}, [&] {
     headwise::require_match(plan, plan.shape, {"another", 100, "0123abcd"});
   });
   headwise::require_match(plan, plan.shape, {});  // the explicit way out: a model that is not known
 
   // Heads that are not those of the file's own model.
-  expect_refused(with(good, "\"layers\": 2", "\"layers\": 3"), error_code::shape_mismatch,
-                 {"/heads", "2 layers", "3 as /model/layers says"});
-  expect_refused(with(good, "\"kv_heads\": 2", "\"kv_heads\": 4"), error_code::shape_mismatch,
-                 {"/heads/0", "2 kv_heads", "4 as /model/kv_heads says"});
+  expect_blueprint_refused(with(good_blueprint, "\"layers\": 2", "\"layers\": 3"),
+                           error_code::shape_mismatch,
+                           {"/heads", "2 layers", "3 as /model/layers says"});
+  expect_blueprint_refused(with(good_blueprint, "\"kv_heads\": 2", "\"kv_heads\": 4"),
+                           error_code::shape_mismatch,
+                           {"/heads/0", "2 kv_heads", "4 as /model/kv_heads says"});
 }
 
 TEST(fault_cases, I23_version_skew) {
-  expect_refused(with(good, "\"version\": 1", "\"version\": 999"), error_code::unsupported,
-                 {"/version", "999"});
-  expect_refused(with(good, "\"version\": 1,", ""), error_code::missing, {"/version"});
-  expect_refused(with(good, "\"headwise-blueprint\"", "\"headwise-maps\""), error_code::malformed,
-                 {"/format", "headwise-maps"});
-  expect_refused(with(good, "\"kind\": \"global\"", "\"kind\": \"sparse_v2\""),
-                 error_code::unsupported, {"/policies/1/kind", "sparse_v2"});
-  expect_refused(with(good, "\"window\": 4096", "\"window\": 4096, \"windw\": 4"),
-                 error_code::malformed, {"/policies/0/windw"});
-  expect_refused(with(good, "\"profile\": {", "\"profile\": {\"windw\": 4, "),
-                 error_code::malformed, {"/profile/windw"});
-  expect_refused(with(good, "{\"policy\": \"learned\", ", "{"), error_code::missing,
-                 {"/heads/1/1/policy"});
-  expect_refused(with(good, "{\"policy\": \"learned\"", "{\"policy\": \"learnt\""),
-                 error_code::missing, {"/heads/1/1/policy", "learnt"});
-  expect_refused(with(good, "[\"sink\", \"special\"]", "[\"sink\", \"image\"]"),
-                 error_code::missing, {"/policies/2/parts/0/classes/1", "image"});
+  expect_blueprint_refused(with(good_blueprint, "\"version\": 1", "\"version\": 999"),
+                           error_code::unsupported, {"/version", "999"});
+  expect_blueprint_refused(with(good_blueprint, "\"version\": 1,", ""), error_code::missing,
+                           {"/version"});
+  expect_blueprint_refused(with(good_blueprint, "\"headwise-blueprint\"", "\"headwise-maps\""),
+                           error_code::malformed, {"/format", "headwise-maps"});
+  expect_blueprint_refused(with(good_blueprint, "\"kind\": \"global\"", "\"kind\": \"sparse_v2\""),
+                           error_code::unsupported, {"/policies/1/kind", "sparse_v2"});
+  expect_blueprint_refused(
+      with(good_blueprint, "\"window\": 4096", "\"window\": 4096, \"windw\": 4"),
+      error_code::malformed, {"/policies/0/windw"});
+  expect_blueprint_refused(with(good_blueprint, "\"profile\": {", "\"profile\": {\"windw\": 4, "),
+                           error_code::malformed, {"/profile/windw"});
+  expect_blueprint_refused(with(good_blueprint, "{\"policy\": \"learned\", ", "{"),
+                           error_code::missing, {"/heads/1/1/policy"});
+  expect_blueprint_refused(
+      with(good_blueprint, "{\"policy\": \"learned\"", "{\"policy\": \"learnt\""),
+      error_code::missing, {"/heads/1/1/policy", "learnt"});
+  expect_blueprint_refused(with(good_blueprint, "[\"sink\", \"special\"]", "[\"sink\", \"image\"]"),
+                           error_code::missing, {"/policies/2/parts/0/classes/1", "image"});
 }
 
 }  // namespace

@@ -25,8 +25,8 @@ std::string dictionary(const std::string& descr, const std::string& shape) {
 
 const std::string small_f4 = dictionary("'<f4'", "(4, 4)");
 
-void expect_refused(const std::string& bytes, error_code code,
-                    std::initializer_list<std::string_view> parts) {
+void expect_npy_refused(const std::string& bytes, error_code code,
+                        std::initializer_list<std::string_view> parts) {
   const temporary_folder folder;
   const auto path = folder.write("map.npy", bytes);
   expect_error(code, parts, [&] { const npy_reader reader(path); });
@@ -47,10 +47,10 @@ headwise::blueprint profiled(const std::string& map) {
 TEST(fault_cases, I05_truncated_npy) {
   const std::string good = npy_bytes(1, small_f4, elements("F32", small_map));
   for (std::size_t bytes = 0; bytes < good.size(); ++bytes)
-    expect_refused(good.substr(0, bytes), error_code::truncated, {"map.npy"});
-  expect_refused(good.substr(0, good.size() - 1), error_code::truncated,
-                 {"map.npy", "63 bytes", "64 bytes"});
-  expect_refused(good + "x", error_code::malformed, {"map.npy", "65 bytes", "64 bytes"});
+    expect_npy_refused(good.substr(0, bytes), error_code::truncated, {"map.npy"});
+  expect_npy_refused(good.substr(0, good.size() - 1), error_code::truncated,
+                     {"map.npy", "63 bytes", "64 bytes"});
+  expect_npy_refused(good + "x", error_code::malformed, {"map.npy", "65 bytes", "64 bytes"});
 }
 
 TEST(fault_cases, I13_npy_versions_and_header_lengths) {
@@ -68,12 +68,13 @@ TEST(fault_cases, I13_npy_versions_and_header_lengths) {
   for (const std::size_t bytes : {118U, 246U, 502U, 40'000U}) loads(1, bytes);
   for (const int version : {2, 3})
     for (const std::size_t bytes : {118U, 502U, 40'000U, 70'000U}) loads(version, bytes);
-  expect_refused(npy_bytes(4, small_f4, data), error_code::unsupported, {"map.npy", "version 4"});
-  expect_refused("\x93NUMPX" + npy_bytes(1, small_f4, data).substr(6), error_code::malformed,
-                 {"map.npy", "93 4e 55 4d 50 58"});
+  expect_npy_refused(npy_bytes(4, small_f4, data), error_code::unsupported,
+                     {"map.npy", "version 4"});
+  expect_npy_refused("\x93NUMPX" + npy_bytes(1, small_f4, data).substr(6), error_code::malformed,
+                     {"map.npy", "93 4e 55 4d 50 58"});
   std::string long_header = npy_bytes(2, small_f4, data);
   long_header.replace(8, 4, "\xff\xff\xff\xff");
-  expect_refused(long_header, error_code::truncated, {"map.npy", "4294967295"});
+  expect_npy_refused(long_header, error_code::truncated, {"map.npy", "4294967295"});
 }
 
 TEST(fault_cases, I14_byte_order) {
@@ -87,14 +88,14 @@ TEST(fault_cases, I14_byte_order) {
   EXPECT_EQ(big("'>f2'", elements("F16", small_map), 2), expected);
   EXPECT_EQ(profiled(npy_bytes(1, dictionary("'=f4'", "(4, 4)"), f4)), expected);
   EXPECT_EQ(profiled(npy_bytes(1, dictionary("'<f8'", "(4, 4)"), f8)), expected);
-  expect_refused(npy_bytes(1, dictionary("'|u1'", "(4, 4)"), std::string(16, '\0')),
-                 error_code::unsupported, {"map.npy", "|u1"});
+  expect_npy_refused(npy_bytes(1, dictionary("'|u1'", "(4, 4)"), std::string(16, '\0')),
+                     error_code::unsupported, {"map.npy", "|u1"});
 }
 
 TEST(fault_cases, I16_strange_npy_types) {
   const auto refused = [](const std::string& text, error_code code,
                           std::initializer_list<std::string_view> parts) {
-    expect_refused(npy_bytes(1, text, std::string(64, '\0')), code, parts);
+    expect_npy_refused(npy_bytes(1, text, std::string(64, '\0')), code, parts);
   };
   refused("{'descr': [('a', '<f4'), ('b', '<i4')], 'fortran_order': False, 'shape': (8,), }",
           error_code::malformed, {"map.npy", "descr", "[('a', '<f4')"});

@@ -32,8 +32,8 @@ std::string one_tensor(const std::string& dtype, const std::string& shape,
          (offsets.empty() ? "" : ", \"data_offsets\": " + offsets) + "}}";
 }
 
-void expect_refused(const std::string& bytes, error_code code,
-                    std::initializer_list<std::string_view> parts) {
+void expect_safetensors_refused(const std::string& bytes, error_code code,
+                                std::initializer_list<std::string_view> parts) {
   const temporary_folder folder;
   const auto path = folder.write("maps.safetensors", bytes);
   const allocation_watch watch;
@@ -53,36 +53,37 @@ TEST(fault_cases, I01_header_length) {
     return little_endian(length) + good.substr(8);
   };
   const std::string size = std::to_string(good.size());
-  expect_refused(claiming(0xfffffffffffffffb), error_code::malformed,
-                 {"maps.safetensors", "18446744073709551611", size});
-  expect_refused(claiming(std::uint64_t{1} << 63), error_code::malformed,
-                 {"maps.safetensors", "9223372036854775808", size});
-  expect_refused(claiming(good.size() - 7), error_code::truncated,
-                 {"maps.safetensors", std::to_string(good.size() - 7), size});
-  expect_refused(claiming(0), error_code::malformed,
-                 {"maps.safetensors", "a header of 0 bytes", size});
+  expect_safetensors_refused(claiming(0xfffffffffffffffb), error_code::malformed,
+                             {"maps.safetensors", "18446744073709551611", size});
+  expect_safetensors_refused(claiming(std::uint64_t{1} << 63), error_code::malformed,
+                             {"maps.safetensors", "9223372036854775808", size});
+  expect_safetensors_refused(claiming(good.size() - 7), error_code::truncated,
+                             {"maps.safetensors", std::to_string(good.size() - 7), size});
+  expect_safetensors_refused(claiming(0), error_code::malformed,
+                             {"maps.safetensors", "a header of 0 bytes", size});
   for (const std::size_t bytes : {0U, 3U, 7U})
-    expect_refused(good.substr(0, bytes), error_code::truncated,
-                   {"maps.safetensors", std::to_string(bytes) + " bytes"});
+    expect_safetensors_refused(good.substr(0, bytes), error_code::truncated,
+                               {"maps.safetensors", std::to_string(bytes) + " bytes"});
   std::string claimed = claiming(100'000'001).substr(0, 200);
-  expect_refused(claimed, error_code::malformed, {"maps.safetensors", "100000001"});
+  expect_safetensors_refused(claimed, error_code::malformed, {"maps.safetensors", "100000001"});
   claimed = claiming(99'999'999).substr(0, 200);
-  expect_refused(claimed, error_code::truncated, {"maps.safetensors", "99999999"});
+  expect_safetensors_refused(claimed, error_code::truncated, {"maps.safetensors", "99999999"});
 }
 
 TEST(fault_cases, I03_shape_and_range_disagree) {
   for (const int end : {60, 68})
-    expect_refused(
+    expect_safetensors_refused(
         safetensors_bytes(one_tensor("F32", "[1, 1, 4, 4]", "[0, " + std::to_string(end) + "]"),
                           std::string(static_cast<std::size_t>(end), '\0')),
         error_code::shape_mismatch, {"0.1.attention", "64 bytes", std::to_string(end) + " bytes"});
-  expect_refused(safetensors_bytes(one_tensor("F32", "[4294967296, 4294967296, 2]", "[0, 0]"), ""),
-                 error_code::shape_mismatch, {"0.1.attention", "more than 2^64"});
+  expect_safetensors_refused(
+      safetensors_bytes(one_tensor("F32", "[4294967296, 4294967296, 2]", "[0, 0]"), ""),
+      error_code::shape_mismatch, {"0.1.attention", "more than 2^64"});
 }
 
 TEST(fault_cases, I04_offsets) {
   const auto refused = [](const std::string& offsets, error_code code, std::string_view field) {
-    expect_refused(
+    expect_safetensors_refused(
         safetensors_bytes(one_tensor("F32", "[1, 1, 4, 4]", offsets), std::string(64, '\0')), code,
         {"0.1.attention", field});
   };
@@ -141,12 +142,12 @@ TEST(fault_cases, I07_overlap_hole_and_tail) {
     };
     return "{" + tensor("first", first) + ", " + tensor("second", second) + "}";
   };
-  expect_refused(safetensors_bytes(two("[0, 64]", "[32, 96]"), std::string(96, '\0')),
-                 error_code::malformed, {"'first'", "'second'", "byte 32"});
-  expect_refused(safetensors_bytes(two("[0, 64]", "[80, 144]"), std::string(144, '\0')),
-                 error_code::malformed, {"data byte 64", "16 bytes"});
-  expect_refused(safetensors_bytes(two("[0, 64]", "[64, 128]"), std::string(133, '\0')),
-                 error_code::malformed, {"data byte 128", "5 bytes"});
+  expect_safetensors_refused(safetensors_bytes(two("[0, 64]", "[32, 96]"), std::string(96, '\0')),
+                             error_code::malformed, {"'first'", "'second'", "byte 32"});
+  expect_safetensors_refused(safetensors_bytes(two("[0, 64]", "[80, 144]"), std::string(144, '\0')),
+                             error_code::malformed, {"data byte 64", "16 bytes"});
+  expect_safetensors_refused(safetensors_bytes(two("[0, 64]", "[64, 128]"), std::string(133, '\0')),
+                             error_code::malformed, {"data byte 128", "5 bytes"});
 }
 
 TEST(fault_cases, I08_empty_tensors) {
@@ -165,8 +166,9 @@ TEST(fault_cases, I08_empty_tensors) {
 TEST(fault_cases, I09_tensor_twice) {
   const std::string tensor =
       "\"attn.0\": {\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}";
-  expect_refused(safetensors_bytes("{" + tensor + ", " + tensor + "}", std::string(4, '\0')),
-                 error_code::duplicate, {"'attn.0'"});
+  expect_safetensors_refused(
+      safetensors_bytes("{" + tensor + ", " + tensor + "}", std::string(4, '\0')),
+      error_code::duplicate, {"'attn.0'"});
 }
 
 TEST(fault_cases, I10_element_types) {

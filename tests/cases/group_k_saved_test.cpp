@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fault cases K: sequences saved and restored. Those with quantised rows come with their codecs.
+// Fault cases K: sequences saved and restored.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -10,6 +10,7 @@
 
 #include "headwise/codec/f16.hpp"
 #include "support/engine.hpp"
+#include "support/packed_nibbles.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -18,7 +19,7 @@ using headwise::heavy_hitters;
 using headwise::union_of;
 using half_engine = engine<headwise::f16>;
 
-constexpr headwise::model_shape two_heads{1, 2, 2, 8};
+constexpr headwise::model_shape two_wide_heads{1, 2, 2, 8};
 
 [[nodiscard]] std::string refusal(half_engine& text, const std::string& file) {
   try {
@@ -31,8 +32,8 @@ constexpr headwise::model_shape two_heads{1, 2, 2, 8};
 
 TEST(fault_cases, K01_a_file_that_is_cut_or_altered_changes_nothing) {
   const std::vector<test_policy> plan{headwise::global{}, window(4)};
-  half_engine text(two_heads, plan, random_fixture(1)),
-      untouched(two_heads, plan, random_fixture(1));
+  half_engine text(two_wide_heads, plan, random_fixture(1)),
+      untouched(two_wide_heads, plan, random_fixture(1));
   text.feed_singly(12);
   untouched.feed_singly(12);
   const std::string file = text.saved();
@@ -54,10 +55,10 @@ TEST(fault_cases, K02_a_restore_leaves_its_neighbours_alone) {
   const std::vector<test_policy> plan{union_of(window(3), heavy_hitters(2)), window(4)};
   headwise::cache_config config;
   config.page_tokens = 2;
-  half_engine zero(two_heads, plan, random_fixture(2), config);
+  half_engine zero(two_wide_heads, plan, random_fixture(2), config);
   half_engine one(zero.shared_cache(), random_fixture(3));
-  half_engine alone_zero(two_heads, plan, random_fixture(2), config);
-  half_engine alone_one(two_heads, plan, random_fixture(3), config);
+  half_engine alone_zero(two_wide_heads, plan, random_fixture(2), config);
+  half_engine alone_one(two_wide_heads, plan, random_fixture(3), config);
   for (half_engine* text : {&zero, &one, &alone_zero, &alone_one}) text->feed_singly(6);
   for (half_engine* text : {&zero, &one, &alone_zero, &alone_one}) text->feed(6);
   const std::string file = zero.saved();
@@ -131,12 +132,31 @@ TEST(fault_cases, K04_exactly_the_rows_that_are_held) {
 
 TEST(fault_cases, K05_an_empty_sequence) {
   const std::vector<test_policy> plan{union_of(window(3), heavy_hitters(2)), headwise::global{}};
-  half_engine text(two_heads, plan, random_fixture(5)), fresh(two_heads, plan, random_fixture(5));
+  half_engine text(two_wide_heads, plan, random_fixture(5)),
+      fresh(two_wide_heads, plan, random_fixture(5));
   const std::string file = text.saved();
   text.feed(9);
   half_engine back = text.restored(file);
   EXPECT_EQ(back.text().length(), 0U);
   EXPECT_EQ(back.feed(4), fresh.feed(4));
+}
+
+// Rows of 33 packed elements end within a byte.
+TEST(fault_cases, K08_rows_that_are_packed) {
+  using packed_engine = engine<stranger::packed_nibbles>;
+  constexpr std::size_t tokens = 10, scale = sizeof(float);
+  for (const std::uint32_t d : {33U, 64U}) {
+    packed_engine text({1, 1, 1, d}, {headwise::global{}}, random_fixture(7));
+    const std::size_t header = text.saved().size();
+    text.feed(tokens);
+    const std::size_t row = (d == 33 ? 17U : 32U) + scale;
+    EXPECT_EQ(text.text().stats().payload_bytes, tokens * 2 * row);
+    const std::string file = text.saved();
+    EXPECT_EQ(file.size() - header, tokens * (2 * row + sizeof(position)));
+    packed_engine back = text.restored(file);
+    EXPECT_EQ(back.saved(), file);
+    EXPECT_EQ(back.feed(3), text.feed(3));
+  }
 }
 
 TEST(fault_cases, K10_files_hold_nothing_but_the_rows) {
@@ -149,7 +169,7 @@ TEST(fault_cases, K10_files_hold_nothing_but_the_rows) {
   headwise::cache_config config;
   config.rollback_horizon = 12;
   const auto run = [&] {
-    half_engine text(two_heads, plan, rows, config);
+    half_engine text(two_wide_heads, plan, rows, config);
     text.feed_singly(30);
     EXPECT_TRUE(text.text().try_rollback(10));
     return text.saved();
@@ -165,10 +185,10 @@ TEST(fault_cases, K10_files_hold_nothing_but_the_rows) {
 
 // A file of another cache names what it is of and what is expected.
 TEST(saved_sequence, is_refused_by_a_cache_of_another_kind) {
-  half_engine text(two_heads, {headwise::global{}, window(4)}, random_fixture(6));
+  half_engine text(two_wide_heads, {headwise::global{}, window(4)}, random_fixture(6));
   text.feed(5);
   const std::string file = text.saved();
-  half_engine other_plan(two_heads, {headwise::global{}, window(5)}, random_fixture(6));
+  half_engine other_plan(two_wide_heads, {headwise::global{}, window(5)}, random_fixture(6));
   EXPECT_NE(refusal(other_plan, file)
                 .find("got head 1 with local_window(window=4), expected local_window(window=5)"),
             std::string::npos);
@@ -177,9 +197,11 @@ TEST(saved_sequence, is_refused_by_a_cache_of_another_kind) {
             std::string::npos);
   headwise::cache_config config;
   config.rollback_horizon = 3;
-  half_engine other_horizon(two_heads, {headwise::global{}, window(4)}, random_fixture(6), config);
+  half_engine other_horizon(two_wide_heads, {headwise::global{}, window(4)}, random_fixture(6),
+                            config);
   EXPECT_NE(refusal(other_horizon, file).find("rollback_horizon"), std::string::npos);
-  engine<headwise::f32> other_codec(two_heads, {headwise::global{}, window(4)}, random_fixture(6));
+  engine<headwise::f32> other_codec(two_wide_heads, {headwise::global{}, window(4)},
+                                    random_fixture(6));
   try {
     static_cast<void>(other_codec.restored(file));
     FAIL();
@@ -195,8 +217,8 @@ TEST(saved_sequence, goes_on_over_pages_of_another_size) {
   headwise::cache_config small, large;
   small.page_tokens = 3;
   large.page_tokens = 16;
-  half_engine text(two_heads, plan, random_fixture(7), small);
-  half_engine other(two_heads, plan, random_fixture(7), large);
+  half_engine text(two_wide_heads, plan, random_fixture(7), small);
+  half_engine other(two_wide_heads, plan, random_fixture(7), large);
   text.feed_singly(23);
   half_engine back = other.restored(text.saved());
   for (int i = 0; i < 8; ++i) EXPECT_EQ(back.feed(1), text.feed(1));

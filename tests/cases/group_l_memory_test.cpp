@@ -12,7 +12,7 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape shape{1, 1, 1, 64};
+constexpr headwise::model_shape one_wide_head{1, 1, 1, 64};
 constexpr int pushes = 50'000;
 
 // Rows are written once and never moved: what was ever asked for is what is held.
@@ -20,7 +20,7 @@ TEST(fault_cases, L02_a_growing_head_is_not_rebuilt) {
   counting_resource memory;
   headwise::cache_config config;
   config.memory = &memory;
-  engine<headwise::f16> text(shape, {headwise::global{}}, uniform_fixture(), config);
+  engine<headwise::f16> text(one_wide_head, {headwise::global{}}, uniform_fixture(), config);
   for (int i = 0; i < pushes; ++i) text.append(1);
   EXPECT_EQ(text.text().stats().resident_rows, 50'000U);
   EXPECT_EQ(memory.requested_bytes(), memory.bytes());
@@ -33,7 +33,7 @@ TEST(fault_cases, L02_a_full_window_costs_nothing_more) {
   headwise::cache_config config;
   config.pages = config.reserved_pages = 40;
   config.memory = &memory;
-  engine<headwise::f16> text(shape, {sinks_and_window(1024)}, uniform_fixture(), config,
+  engine<headwise::f16> text(one_wide_head, {sinks_and_window(1024)}, uniform_fixture(), config,
                              headwise::token_classifier(4));
   text.append(1);
   const std::size_t calls = memory.calls();

@@ -17,20 +17,21 @@ using llama_example::sampler;
 using llama_example::sampling;
 
 // Probabilities 0.1, 0.5, 0.15, 0.25.
-const std::vector<float> logits{std::log(0.1F), std::log(0.5F), std::log(0.15F), std::log(0.25F)};
+const std::vector<float> four_logits{std::log(0.1F), std::log(0.5F), std::log(0.15F),
+                                     std::log(0.25F)};
 
 std::vector<double> shares(const sampling& settings, int draws = 20000) {
   sampler source(settings);
-  std::vector<double> result(logits.size());
+  std::vector<double> result(four_logits.size());
   for (int i = 0; i < draws; ++i)
-    result[static_cast<std::size_t>(source.pick(logits))] += 1.0 / draws;
+    result[static_cast<std::size_t>(source.pick(four_logits))] += 1.0 / draws;
   return result;
 }
 
 TEST(sampler, greedy_takes_the_likeliest_and_the_lowest_id_of_equals) {
-  EXPECT_EQ(llama_example::greedy(logits), 1);
+  EXPECT_EQ(llama_example::greedy(four_logits), 1);
   EXPECT_EQ(llama_example::greedy(std::vector<float>{1.0F, 3.0F, 3.0F}), 1);
-  EXPECT_EQ(sampler({.temperature = 0.0F}).pick(logits), 1);
+  EXPECT_EQ(sampler({.temperature = 0.0F}).pick(four_logits), 1);
 }
 
 TEST(sampler, temperature_one_draws_the_model_s_probabilities) {
@@ -59,9 +60,9 @@ TEST(sampler, a_seed_says_it_all) {
   sampler c({.temperature = 1.0F, .seed = 10});
   int different = 0;
   for (int i = 0; i < 200; ++i) {
-    const auto drawn = a.pick(logits);
-    EXPECT_EQ(drawn, b.pick(logits));
-    different += drawn == c.pick(logits) ? 0 : 1;
+    const auto drawn = a.pick(four_logits);
+    EXPECT_EQ(drawn, b.pick(four_logits));
+    different += drawn == c.pick(four_logits) ? 0 : 1;
   }
   EXPECT_GT(different, 50);
 }

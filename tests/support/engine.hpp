@@ -30,6 +30,8 @@ using headwise::token;
 using headwise::token_classes;
 using headwise::token_count;
 
+inline constexpr headwise::model_shape one_head{1, 1, 1, 4};
+
 // The outputs of one step, [tokens, layers * query_heads, head_dim].
 struct outputs {
   std::size_t query_heads = 0;

@@ -13,7 +13,7 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape shape{1, 4, 2, 16};
+constexpr headwise::model_shape narrow_heads{1, 4, 2, 16};
 constexpr std::size_t threads = 8;
 
 std::vector<test_policy> plan() {
@@ -44,7 +44,7 @@ std::vector<std::vector<float>> in_threads(Work&& work) {
 }
 
 TEST(fault_cases, M01_readers_share_a_const_sequence) {
-  engine<headwise::f16> text(shape, plan(), random_fixture(1));
+  engine<headwise::f16> text(narrow_heads, plan(), random_fixture(1));
   text.feed(40);
   const std::vector<float> expected = read(text);
   for (const auto& result : in_threads([&] { return read(text); })) EXPECT_EQ(result, expected);
@@ -52,7 +52,7 @@ TEST(fault_cases, M01_readers_share_a_const_sequence) {
 
 TEST(fault_cases, M01_managers_share_nothing) {
   const auto whole_life = [] {
-    engine<headwise::f16> text(shape, plan(), random_fixture(2));
+    engine<headwise::f16> text(narrow_heads, plan(), random_fixture(2));
     std::vector<float> result = text.feed(30).values;
     const std::vector<float> after = read(text);
     result.insert(result.end(), after.begin(), after.end());

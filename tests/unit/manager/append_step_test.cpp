@@ -16,7 +16,7 @@
 namespace headwise_tests {
 namespace {
 
-constexpr headwise::model_shape shape{1, 2, 2, 4};
+constexpr headwise::model_shape two_heads{1, 2, 2, 4};
 using builtin_plan = std::vector<headwise::builtin_policies::variant>;
 
 // A sequence with two heads and 10 tokens, and rows of zeros to write.
@@ -32,7 +32,7 @@ struct append_step_contract : testing::Test {
     return {zeros.data(), count, width};
   }
 
-  engine<> text{shape, {headwise::global{}, window(4)}, random_fixture(1)};
+  engine<> text{two_heads, {headwise::global{}, window(4)}, random_fixture(1)};
   std::vector<float> zeros = std::vector<float>(64);
 };
 
@@ -118,7 +118,7 @@ TEST_F(append_step_contract, a_step_without_tokens_needs_no_writes) {
 TEST_F(append_step_contract, a_manager_outlives_its_sequences) {
   const auto close_manager_first = [] {
     std::optional<headwise::cache_manager<>> cache;
-    cache.emplace(shape, builtin_plan(2), headwise::cache_config{});
+    cache.emplace(two_heads, builtin_plan(2), headwise::cache_config{});
     const auto sequence = cache->open();
     cache.reset();
   };
@@ -127,7 +127,7 @@ TEST_F(append_step_contract, a_manager_outlives_its_sequences) {
 
 TEST_F(append_step_contract, a_sequence_outlives_its_step) {
   const auto close_sequence_first = [] {
-    headwise::cache_manager<> cache(shape, builtin_plan(2), {});
+    headwise::cache_manager<> cache(two_heads, builtin_plan(2), {});
     std::optional sequence(cache.open());
     const token t{0, 0};
     const auto step = sequence->try_append({&t, 1});
@@ -143,8 +143,8 @@ TEST_F(append_step_contract, a_rollback_blocker_is_asked_for_tokens_that_are_the
 
 // 1. moving keeps the step open  2. what is assigned over is cancelled  3. destruction cancels
 TEST(append_step, moves) {
-  engine<> one(shape, {headwise::global{}, window(4)}, random_fixture(1));
-  engine<> other(shape, {headwise::global{}, window(4)}, random_fixture(1));
+  engine<> one(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
+  engine<> other(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
   const std::vector<float> zeros(4);
   const headwise::rows<const float> row(zeros.data(), 1, 4);
   auto opened = one.text().try_append(one.next_tokens({0}));
@@ -164,8 +164,8 @@ TEST(append_step, moves) {
 
 // A step of no tokens is legal and changes nothing.
 TEST(append_step, may_be_empty) {
-  engine text(shape, {headwise::global{}, window(4)}, random_fixture(1));
-  engine untouched(shape, {headwise::global{}, window(4)}, random_fixture(1));
+  engine text(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
+  engine untouched(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
   text.feed(5);
   untouched.feed(5);
   text.feed(0);
@@ -175,8 +175,8 @@ TEST(append_step, may_be_empty) {
 }
 
 TEST(append_step, cancelling_leaves_every_head_as_it_was) {
-  engine text(shape, {headwise::global{}, window(4)}, random_fixture(1));
-  engine untouched(shape, {headwise::global{}, window(4)}, random_fixture(1));
+  engine text(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
+  engine untouched(two_heads, {headwise::global{}, window(4)}, random_fixture(1));
   text.feed(0);
   text.cancel(3);  // on an empty sequence too
   for (std::size_t i = 0; i < 40; ++i) {

@@ -17,7 +17,7 @@ using headwise::cache_config;
 using headwise::cache_manager;
 using headwise::error_code;
 
-constexpr headwise::model_shape shape{2, 4, 2, 8};
+constexpr headwise::model_shape two_layers{2, 4, 2, 8};
 using builtin_plan = std::vector<headwise::builtin_policies::variant>;
 
 void expect_refused(const headwise::model_shape& s, const cache_config& config,
@@ -34,14 +34,14 @@ void expect_refused(const headwise::model_shape& s, const cache_config& config,
 TEST(cache_config, what_cannot_be_is_refused_by_name) {
   cache_config config;
   config.page_tokens = 0;
-  expect_refused(shape, config, "cache_config.page_tokens", error_code::invalid_argument);
+  expect_refused(two_layers, config, "cache_config.page_tokens", error_code::invalid_argument);
   config = {};
   config.pages = 4;
   config.reserved_pages = 5;
-  expect_refused(shape, config, "cache_config.reserved_pages", error_code::invalid_argument);
+  expect_refused(two_layers, config, "cache_config.reserved_pages", error_code::invalid_argument);
   config = {};
   config.memory = nullptr;
-  expect_refused(shape, config, "cache_config.memory", error_code::invalid_argument);
+  expect_refused(two_layers, config, "cache_config.memory", error_code::invalid_argument);
 }
 
 // Byte counts that pass 64 bits are an error, not a small allocation.
@@ -52,7 +52,7 @@ TEST(fault_cases, L03_sizes_beyond_64_bits) {
   expect_refused({1, 1, 1, most}, config, "cache_config.page_tokens", error_code::out_of_range);
   config = {};
   config.reserved_pages = std::numeric_limits<std::size_t>::max() / 64;
-  expect_refused(shape, config, "cache_config.reserved_pages", error_code::out_of_range);
+  expect_refused(two_layers, config, "cache_config.reserved_pages", error_code::out_of_range);
 }
 
 // As many bytes a token as 80 layers of 8 KV heads of 128 elements in f16, in one row of one head:
@@ -77,7 +77,7 @@ TEST(cache_manager, a_reserve_that_memory_refuses_leaves_nothing) {
   counting_resource memory;
   for (std::size_t allowed = 0; allowed < 2; ++allowed) {
     memory.refuse_after(allowed);
-    EXPECT_THROW(cache_manager<>(shape, builtin_plan(4),
+    EXPECT_THROW(cache_manager<>(two_layers, builtin_plan(4),
                                  {.pages = 10, .reserved_pages = 10, .memory = &memory}),
                  std::bad_alloc);
     memory.allow_all();
@@ -86,9 +86,9 @@ TEST(cache_manager, a_reserve_that_memory_refuses_leaves_nothing) {
 }
 
 TEST(cache_manager, plans_have_one_policy_for_each_head) {
-  cache_manager<> cache(shape, builtin_plan(4), {});
+  cache_manager<> cache(two_layers, builtin_plan(4), {});
   for (const std::size_t count : {0U, 1U, 3U, 5U}) {
-    EXPECT_THROW(cache_manager<>(shape, builtin_plan(count), {}), headwise::error);
+    EXPECT_THROW(cache_manager<>(two_layers, builtin_plan(count), {}), headwise::error);
     try {
       static_cast<void>(cache.open(builtin_plan(count)));
       FAIL() << count;
@@ -101,7 +101,7 @@ TEST(cache_manager, plans_have_one_policy_for_each_head) {
 
 TEST(cache_manager, a_blueprint_with_an_unknown_policy_names_the_head) {
   headwise::blueprint plan =
-      headwise::uniform_blueprint(shape, headwise::make_spec(headwise::global{}));
+      headwise::uniform_blueprint(two_layers, headwise::make_spec(headwise::global{}));
   plan.heads[3].policy = stranger::every_nth(3, 1, 2).to_spec();
   try {
     const cache_manager<> cache(plan, {});

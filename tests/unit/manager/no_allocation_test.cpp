@@ -19,7 +19,7 @@ namespace {
 using headwise::position;
 using headwise::token;
 
-constexpr headwise::model_shape shape{3, 8, 4, 8};
+constexpr headwise::model_shape three_layers{3, 8, 4, 8};
 constexpr position tokens_decoded = 2000;
 
 // Each kind of head three times: windows of several sizes, special tokens, unions, a stranger's
@@ -44,13 +44,13 @@ struct decoder {
   using manager = headwise::cache_manager<test_policies>;
 
   explicit decoder(const headwise::cache_config& config)
-      : cache(shape, mixed_plan(), config),
+      : cache(three_layers, mixed_plan(), config),
         text(cache.open()),
-        scratch(shape.group_size(), shape.head_dim, tokens_decoded, config.memory),
-        key(random.numbers(shape.head_dim)),
-        query(random.numbers(shape.group_size() * shape.head_dim)),
+        scratch(three_layers.group_size(), three_layers.head_dim, tokens_decoded, config.memory),
+        key(random.numbers(three_layers.head_dim)),
+        query(random.numbers(three_layers.group_size() * three_layers.head_dim)),
         out(query.size()),
-        lse(shape.group_size()) {}
+        lse(three_layers.group_size()) {}
 
   // One token through every head, as an engine does it.
   void decode() {
@@ -58,9 +58,9 @@ struct decoder {
     const token t{pos, static_cast<std::int32_t>(pos % 100)};
     std::optional step = text.try_append({&t, 1});
     ASSERT_TRUE(step.has_value()) << "at position " << pos;
-    const std::size_t d = shape.head_dim;
-    for (std::uint32_t layer = 0; layer < shape.layers; ++layer)
-      for (std::uint32_t head = 0; head < shape.kv_heads; ++head) {
+    const std::size_t d = three_layers.head_dim;
+    for (std::uint32_t layer = 0; layer < three_layers.layers; ++layer)
+      for (std::uint32_t head = 0; head < three_layers.kv_heads; ++head) {
         const headwise::rows<const float> row(key.data(), 1, d);
         step->write({layer, head}, row, row);
         headwise::attend(step->head({layer, head}), pos, {query.data(), lse.size(), d}, 0.25F,

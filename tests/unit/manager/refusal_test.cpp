@@ -25,7 +25,7 @@ using headwise::attend_scope;
 using headwise::heavy_hitters;
 using headwise::union_of;
 
-constexpr headwise::model_shape shape{1, 4, 4, 8};
+constexpr headwise::model_shape four_heads{1, 4, 4, 8};
 
 [[nodiscard]] std::vector<test_policy> plan() {
   return {headwise::global{}, window(5), union_of(window(3), heavy_hitters(4)),
@@ -41,7 +41,7 @@ class scripted_run {
  public:
   // allow: called after a refusal, to make the next try possible; false: there is no next try.
   scripted_run(const headwise::cache_config& config, std::function<bool()> allow)
-      : manager_(shape, plan(), config), allow_(std::move(allow)), scratch_(1, 8, 200) {}
+      : manager_(four_heads, plan(), config), allow_(std::move(allow)), scratch_(1, 8, 200) {}
 
   // The saved states of the sequence and its fork at the end; nullopt where it gave up.
   std::optional<std::string> run() {
@@ -125,7 +125,7 @@ class scripted_run {
     if (!step) return false;
     EXPECT_LE(needed, available);  // what a scheduler goes by
     const bool prompt = scope == attend_scope::last_query;
-    for (std::uint32_t h = 0; h < shape.kv_heads; ++h) {
+    for (std::uint32_t h = 0; h < four_heads.kv_heads; ++h) {
       const headwise::head_id id{0, h};
       std::vector<float> rows(count * 8), query(8, 0.3F), out(8), sums;
       for (std::uint32_t i = 0; i < count; ++i)

@@ -16,7 +16,7 @@ namespace {
 
 using namespace headwise;
 
-constexpr model_shape shape{2, 2, 1, 8};
+constexpr model_shape map_shape{2, 2, 1, 8};
 
 // Two prompts of 6 tokens; the map of prompt 1, layer 1, query head 0 is `spoilt`.
 std::vector<recorded_map> good_maps() {
@@ -40,7 +40,7 @@ std::vector<recorded_map> good_maps() {
 constexpr std::size_t spoilt = 6;
 
 blueprint profile_of(const std::vector<recorded_map>& maps) {
-  recorded_source source{shape, &maps};
+  recorded_source source{map_shape, &maps};
   return profile(source, {});
 }
 
@@ -170,7 +170,7 @@ TEST(map_check, wants_a_key_for_each_token) {
   recorded_map map = good_maps().front();
   attention_map_view view = map.view();
   view.keys = view.keys.first(5);
-  EXPECT_THROW(check_map_shape(view, shape), error);
+  EXPECT_THROW(check_map_shape(view, map_shape), error);
 }
 
 TEST(map_check, wants_every_head_of_every_prompt) {
@@ -187,7 +187,7 @@ TEST(map_check, wants_every_head_of_every_prompt) {
 
 TEST(map_check, wants_a_calibration_query) {
   const std::vector<recorded_map> maps = good_maps();
-  recorded_source source{shape, &maps};
+  recorded_source source{map_shape, &maps};
   profile_options options;
   options.measure.skip_queries = 6;
   EXPECT_THROW((void)profile(source, {}, {}, options), error);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace headwise;
 
-struct trial {
+struct recovery_trial {
   model_shape shape;
   token_count sinks, length;
   position skip = 0;
@@ -23,7 +23,7 @@ struct trial {
   std::vector<lifetime_rule> rules;  // [candidates]
   std::vector<token_count> pools;    // [candidates]
 
-  explicit trial(std::uint32_t seed) {
+  explicit recovery_trial(std::uint32_t seed) {
     random_source random(seed);
     const std::uint32_t kv_heads = random.between(1, 3);
     shape = {random.between(1, 2), kv_heads * random.between(1, 3), kv_heads, 8};
@@ -57,12 +57,12 @@ struct trial {
 };
 
 // A row is scaled with an error below 2^-28 of its mass; sums of thousands of doubles add less.
-constexpr double recovery_bound = 1.0 / (1 << 27);
+constexpr double rounding_bound = 1.0 / (1 << 27);
 
 TEST(recovery, is_the_mean_mass_that_queries_see) {
   std::size_t compared = 0, ranked = 0;
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
-    const trial t(seed);
+    const recovery_trial t(seed);
     const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       for (std::uint32_t layer = 0; layer < t.shape.layers; ++layer)
@@ -77,7 +77,7 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
             ++ranked;
           } else {
             ASSERT_NEAR(recovery, naive_recovery(t.maps, layer, head, t.rules[c], t.skip),
-                        recovery_bound)
+                        rounding_bound)
                 << "seed " << seed << " candidate " << c;
           }
           ASSERT_LE(recovery, 1.0);
@@ -90,7 +90,7 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
 
 TEST(recovery, is_exactly_one_where_nothing_is_lost) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
-    trial t(seed);
+    recovery_trial t(seed);
     t.candidates = {local_window(40), global{}, local_window(1000)};  // prompts have <= 40 tokens
     const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
@@ -102,7 +102,7 @@ TEST(recovery, is_exactly_one_where_nothing_is_lost) {
 
 TEST(recovery, grows_with_the_window) {
   for (std::uint32_t seed = 0; seed < 50; ++seed) {
-    trial t(seed);
+    recovery_trial t(seed);
     t.candidates.clear();
     for (token_count window = 1; window < 42; window += 4)
       t.candidates.emplace_back(local_window(window));
@@ -114,7 +114,7 @@ TEST(recovery, grows_with_the_window) {
 
 TEST(resident_rows, are_those_that_the_last_query_sees) {
   for (std::uint32_t seed = 0; seed < 300; ++seed) {
-    const trial t(seed);
+    const recovery_trial t(seed);
     const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c)
       // Whole numbers over a whole number: no rounding but one.
@@ -126,7 +126,7 @@ TEST(resident_rows, are_those_that_the_last_query_sees) {
 
 TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
-    const trial t(seed);
+    const recovery_trial t(seed);
     const profiler<test_policies> work = t.measured();
     for (std::size_t c = 0; c < t.candidates.size(); ++c) {
       double stays = 0.0, behind = 0.0;
@@ -146,7 +146,7 @@ TEST(forever_fraction, is_the_share_behind_the_sinks_that_never_leaves) {
 }
 
 TEST(recovery, counts_queries_from_the_first_that_is_not_skipped) {
-  trial t(3);
+  recovery_trial t(3);
   t.skip = 2;
   const profiler<test_policies> work = t.measured();
   std::uint64_t expected = 0;
