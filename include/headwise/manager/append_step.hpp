@@ -58,6 +58,22 @@ class append_step {
     });
   }
 
+  // Copies the rows of the step's tokens from the head of another sequence of the same codecs and
+  // head_dim, as they are encoded: what a sequence is refilled from whose plan became known after
+  // its prompt. `from` must hold each row that this head stores, in its streams; one that is global
+  // holds all. O(n + its pages).
+  void write(head_id head, const head_view<Key, Value>& from) noexcept {
+    HEADWISE_EXPECTS(from.head_dim() == state().shape().head_dim,
+                     "the rows to copy are not head_dim wide");
+    typename head_view<Key, Value>::row_finder source(from);
+    state().write(state().index(head), [&](std::size_t i, const auto& slot) {
+      const std::optional<slab> row = source.find(tokens()[i].pos);
+      HEADWISE_EXPECTS(row.has_value(), "the head to copy from has given up a row of the step");
+      std::memcpy(slot.key, row->keys, state().layout().key_bytes);
+      std::memcpy(slot.value, row->values, state().layout().value_bytes);
+    });
+  }
+
   // Heads that rank, in a last_query step, before their rows are written. column_sums: for each
   // position, [length + n], the probabilities summed over the step's queries and the group; without
   // the newest query where attend or observe will count it. The tokens whose lifetime has ended by

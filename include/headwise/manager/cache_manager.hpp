@@ -83,12 +83,21 @@ class cache_manager {
   [[nodiscard]] sequence_type open(token_count expected_length = max_length) {
     return open_with(plan_, expected_length);
   }
-  // The same with a plan of its own, [layers * kv_heads]: per-prompt profiling, beams of two minds.
+  // The same with a plan of its own, [layers * kv_heads].
   // Throws error(shape_mismatch) on another number of policies.
   [[nodiscard]] sequence_type open(const std::vector<policy>& per_head,
                                    token_count expected_length = max_length) {
     check_plan(per_head);
     return open_with(per_head, expected_length);
+  }
+
+  // The same with the plan of a blueprint, such as profile() makes of the attention of this very
+  // prompt (FastGen's own way). Throws error where it is for another shape or names a policy that
+  // Policies does not hold.
+  [[nodiscard]] sequence_type open(const blueprint& plan,
+                                   token_count expected_length = max_length) {
+    require_match(plan, shape_);
+    return open(make_plan(plan), expected_length);
   }
 
   // Pages that a sequence of this manager's plan takes at most while it grows to `length` tokens

@@ -57,6 +57,27 @@ class head_view {
     if (pool_ != nullptr) pool_->for_each_slab(query, streams_, *layout_, fn);
   }
 
+  // Finds rows at ascending positions, for those who copy them: find(position) is a slab of one
+  // row, or nullopt where no stream holds it (heavy hitters are not looked for). O(streams) each.
+  class row_finder {
+   public:
+    explicit row_finder(const head_view& view) noexcept
+        : layout_(view.layout_), streams_(view.streams_.size()) {
+      for (std::size_t s = 0; s < streams_; ++s)
+        cursors_[s] = detail::token_stream::cursor(view.streams_[s]);
+    }
+    [[nodiscard]] std::optional<slab> find(position pos) noexcept {
+      for (std::size_t s = 0; s < streams_; ++s)
+        if (const auto found = cursors_[s].find(pos, *layout_)) return found->row;
+      return std::nullopt;
+    }
+
+   private:
+    const page_layout* layout_;
+    std::size_t streams_;
+    detail::by_stream<detail::token_stream::cursor> cursors_{};
+  };
+
   // The attention of `query` decides about heavy hitters and has not been counted: attend does so,
   // or the engine by observe().
   [[nodiscard]] bool awaits_attention(position query) const noexcept {

@@ -88,7 +88,11 @@ class sequence {
   // has been freed; a head of several lifetimes may refuse already where a freed token of the same
   // lifetime is among those taken back. False also where n > length(). O(heads + rows dropped).
   [[nodiscard]] bool try_rollback(token_count n) noexcept {
-    return n <= length() && state().try_truncate(length() - n);
+    return n <= length() && try_truncate(length() - n);
+  }
+  // The same, told by the length to go back to; false where it is above length().
+  [[nodiscard]] bool try_truncate(token_count new_length) noexcept {
+    return state().try_truncate(new_length);
   }
   // Why try_rollback(n) says no for n <= length(); nullopt where it would succeed.
   [[nodiscard]] std::optional<rollback_refusal> rollback_blocker(token_count n) const noexcept {

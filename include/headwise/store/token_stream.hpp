@@ -211,22 +211,36 @@ class token_stream {
     }
     return before;
   }
-  // The row of a position and the number of rows before it; nullopt where it is not held. O(pages).
+  // Finds rows at ascending positions; all of them in O(pages + rows found * log(page_tokens)).
+  class cursor {
+   public:
+    cursor() = default;
+    explicit cursor(const token_stream& stream) noexcept : link_(stream.head_) {}
+    // The row at pos and the number of rows before it; nullopt where it is not held.
+    [[nodiscard]] std::optional<located_row> find(position pos,
+                                                  const page_layout& layout) noexcept {
+      for (; link_ != nullptr; link_ = link_->next) {
+        const position* const positions = link_->rows->positions(layout);
+        if (link_->begin < link_->end && positions[link_->end - 1] >= pos) {
+          const std::uint32_t at = lower_bound(*link_, pos, layout);
+          if (positions[at] != pos) return std::nullopt;
+          return located_row{
+              {positions + at, link_->rows->key(layout, at), link_->rows->value(layout, at), 1},
+              before_ + at - link_->begin};
+        }
+        before_ += link_->end - link_->begin;
+      }
+      return std::nullopt;
+    }
+
+   private:
+    const page_link* link_ = nullptr;
+    std::size_t before_ = 0;
+  };
+  // O(pages).
   [[nodiscard]] std::optional<located_row> find(position pos,
                                                 const page_layout& layout) const noexcept {
-    std::size_t before = 0;
-    for (const page_link* link = head_; link != nullptr; link = link->next) {
-      const position* const positions = link->rows->positions(layout);
-      if (link->begin < link->end && positions[link->end - 1] >= pos) {
-        const std::uint32_t at = lower_bound(*link, pos, layout);
-        if (positions[at] != pos) return std::nullopt;
-        return located_row{
-            {positions + at, link->rows->key(layout, at), link->rows->value(layout, at), 1},
-            before + at - link->begin};
-      }
-      before += link->end - link->begin;
-    }
-    return std::nullopt;
+    return cursor(*this).find(pos, layout);
   }
   // fn(position, rows before it), oldest first.
   template <class Fn>
