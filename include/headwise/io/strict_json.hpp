@@ -113,10 +113,12 @@ class json_builder {
   }
   template <class Exception>
   bool parse_error(std::size_t offset, const std::string&, const Exception& e) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason", or without a
+    // line.
     std::string_view reason = e.what();
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason"
-    if (const auto at = reason.find(": "); at != std::string_view::npos)
-      reason.remove_prefix(at + 2);
+    for (const std::string_view end : {"] ", ": "})
+      if (const auto at = reason.find(end); at != std::string_view::npos)
+        reason.remove_prefix(at + end.size());
     raise(error_code::malformed, place_ + ": byte " + std::to_string(offset),
           printable(reason, 160), "JSON");
   }

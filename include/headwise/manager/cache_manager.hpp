@@ -29,18 +29,18 @@ namespace detail {
 // Pages that a head takes at most at any length up to `length`.
 [[nodiscard]] inline std::size_t most_pages(const policy_facts& facts, token_count length,
                                             const cache_config& config, double forever_fraction) {
-  const std::size_t slots = config.page_tokens;
-  std::size_t pages = (std::min<std::size_t>(facts.pool_rows, length) + slots - 1) / slots;
+  const page_layout layout{config.page_tokens};
+  std::size_t pages = layout.pages_for(std::min<std::size_t>(facts.pool_rows, length));
   for (const token_count lifetime : facts.lifetimes) {
     // Until the commit a step holds the rows of its own query and those that leave with it.
     const std::size_t most =
         std::size_t{lifetime} + std::max<token_count>(1, config.rollback_horizon);
     if (lifetime == forever)
-      pages += (static_cast<std::size_t>(std::ceil(forever_fraction * length)) + slots - 1) / slots;
+      pages += layout.pages_for(static_cast<std::size_t>(std::ceil(forever_fraction * length)));
     else if (most >= length)
-      pages += (length + slots - 1) / slots;
+      pages += layout.pages_for(length);
     else
-      pages += (most + slots - 2) / slots + 1;  // the first page may have one row left
+      pages += layout.pages_for(most - 1) + 1;  // the first page may have one row left
   }
   return pages;
 }

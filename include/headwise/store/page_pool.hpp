@@ -40,6 +40,9 @@ struct page_layout {
     return detail::round_up(values_at() + page_tokens * value_bytes, alignment);
   }
   [[nodiscard]] constexpr std::size_t row_bytes() const noexcept { return key_bytes + value_bytes; }
+  [[nodiscard]] constexpr std::size_t pages_for(std::size_t rows) const noexcept {
+    return (rows + page_tokens - 1) / page_tokens;
+  }
 };
 
 namespace detail {

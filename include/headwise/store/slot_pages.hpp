@@ -55,7 +55,7 @@ class slot_pages {
   // Pages for that many slots, beyond those that are there.
   [[nodiscard]] std::size_t more_pages(std::size_t slots,
                                        const page_layout& layout) const noexcept {
-    return pages_for(slots, layout) - pages_.size();
+    return layout.pages_for(slots) - pages_.size();
   }
   // Pages that `writes` puts may have to copy.
   [[nodiscard]] std::size_t copies(std::size_t writes) const noexcept {
@@ -65,7 +65,7 @@ class slot_pages {
   }
   // Throws what the memory resource throws.
   void reserve(std::size_t slots, std::size_t writes, const page_layout& layout) {
-    pages_.reserve_amortized(pages_for(slots, layout));
+    pages_.reserve_amortized(layout.pages_for(slots));
     spares_.reserve_amortized(copies(writes));
   }
   // Takes the pages for `slots` slots and `writes` puts. False where the pool refuses; give_back()
@@ -94,7 +94,7 @@ class slot_pages {
   // Returns what was taken and is not needed for `slots` slots.
   void give_back(std::size_t slots, page_pool& pool) noexcept {
     release(spares_, 0, pool);
-    release(pages_, pages_for(slots, pool.layout()), pool);
+    release(pages_, pool.layout().pages_for(slots), pool);
   }
   // With pages for `slots` slots, of which the first rows() hold a row. Throws as the archive does;
   // false where pages or memory refuse; clear() then frees.
@@ -118,11 +118,6 @@ class slot_pages {
   void clear(page_pool& pool) noexcept {
     give_back(0, pool);
     rows_ = 0;
-  }
-
-  [[nodiscard]] static std::size_t pages_for(std::size_t slots,
-                                             const page_layout& layout) noexcept {
-    return (slots + layout.page_tokens - 1) / layout.page_tokens;
   }
 
  private:

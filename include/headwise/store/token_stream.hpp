@@ -53,7 +53,7 @@ class token_stream {
     const std::size_t room = tail_ == nullptr ? 0 : layout.page_tokens - tail_->end;
     const std::size_t copies = room > 0 && tail_->rows->references > 1 ? 1 : 0;
     const std::size_t beyond = count > room ? count - room : 0;
-    return copies + (beyond + layout.page_tokens - 1) / layout.page_tokens;
+    return copies + layout.pages_for(beyond);
   }
 
   // Slots for `count` rows behind the last. False where the pool refuses; cancel() then undoes.

@@ -115,6 +115,18 @@ TEST(attend, is_stable_for_large_logits) {
   EXPECT_EQ(text.feed(10).last(), 9.0F);
 }
 
+TEST(attend_scratch, refuses_sizes_that_wrap) {
+  // 4 * 2^62 is 0 in 64 bits.
+  for (const std::size_t rows : {std::size_t{1} << 62, std::numeric_limits<std::size_t>::max()})
+    try {
+      const headwise::attend_scratch scratch(4, 64, rows);
+      FAIL() << rows;
+    } catch (const headwise::error& e) {
+      EXPECT_EQ(e.code(), headwise::error_code::out_of_range);
+      EXPECT_EQ(e.place(), "attend_scratch.max_rows");
+    }
+}
+
 TEST(attend_scratch, takes_its_memory_once) {
   counting_resource memory;
   const headwise::attend_scratch scratch(4, 64, 1000, &memory);

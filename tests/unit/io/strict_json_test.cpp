@@ -74,6 +74,15 @@ TEST(strict_json, grammar) {
                  [&] { static_cast<void>(parse_json(text, "text.json")); });
 }
 
+TEST(strict_json, reasons_are_the_parsers_own_words) {
+  expect_error(error_code::malformed,
+               {"text.json: byte 5: malformed: got number overflow parsing '1e999'"},
+               [] { static_cast<void>(parse_json("1e999", "text.json")); });
+  expect_error(error_code::malformed,
+               {"text.json: byte 3: malformed: got syntax error while parsing"},
+               [] { static_cast<void>(parse_json("[1}", "text.json")); });
+}
+
 TEST(strict_json, names_twice_at_any_level) {
   expect_error(error_code::duplicate, {"text.json: /1/a/b", "'b' twice"}, [] {
     static_cast<void>(parse_json(R"([0, {"a": {"b": 1, "c": 2, "b": 1}}])", "text.json"));

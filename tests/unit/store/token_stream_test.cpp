@@ -192,6 +192,17 @@ TEST(token_stream, a_cancelled_copy_leaves_the_shared_page) {
   EXPECT_EQ(s.stream_.pages_needed(1, s.pool_.layout()), 0U);
 }
 
+// As many slots as were promised: a policy that answers differently for the same token stops here.
+TEST(token_stream, hands_out_the_slots_that_it_promised) {
+  stream_harness s(headwise::forever, 4);
+  ASSERT_TRUE(s.stream_.try_extend(2, s.pool_));
+  static_cast<void>(s.stream_.next_slot(s.pool_.layout()));
+  EXPECT_DEATH(s.stream_.commit(0, std::nullopt, s.pool_), "answered differently");
+  static_cast<void>(s.stream_.next_slot(s.pool_.layout()));
+  EXPECT_DEATH(static_cast<void>(s.stream_.next_slot(s.pool_.layout())), "answered differently");
+  s.stream_.cancel(s.pool_);
+}
+
 // Positions are unsigned and may pass 2^31; a sequence that long is possible, if not testable.
 TEST(fault_cases, L04_positions_beyond_2_to_the_31) {
   constexpr position start = (position{1} << 31) - 8;
