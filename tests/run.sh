@@ -8,7 +8,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash cmake/install_missing.sh cmake=cmake ninja-build=ninja g++=g++ libgtest-dev=/usr/include/gtest/gtest.h \
     libbenchmark-dev=/usr/include/benchmark/benchmark.h libcli11-dev=/usr/include/CLI/CLI.hpp \
     libeigen3-dev=/usr/include/eigen3/Eigen/Core nlohmann-json3-dev=/usr/include/nlohmann/json.hpp \
-    locales=/usr/share/i18n/locales/de_DE
+    locales=/usr/share/i18n/locales/de_DE python3-numpy=/usr/lib/python3/dist-packages/numpy \
+    python3-jsonschema=/usr/lib/python3/dist-packages/jsonschema
+# The python3 that these packages are for comes first.
+export PATH=/usr/bin:$PATH
 
 # A locale with a decimal comma, for the case that is about one.
 export LOCPATH=$PWD/build/locale
