@@ -212,6 +212,20 @@ TEST(saved_sequence, is_refused_by_a_cache_of_another_kind) {
   }
 }
 
+// What was taken back leaves no trace, not even in the numbers of a pool's entries.
+TEST(saved_sequence, does_not_depend_on_what_was_taken_back) {
+  for (const test_policy& policy :
+       {test_policy(window(3)), test_policy(union_of(window(3), heavy_hitters(2)))}) {
+    half_engine fresh({1, 1, 1, 8}, {policy}, random_fixture(8));
+    half_engine used({1, 1, 1, 8}, {policy}, random_fixture(8));
+    used.feed_singly(9);
+    ASSERT_TRUE(used.text().try_truncate(0));
+    fresh.feed_singly(6);
+    used.feed_singly(6);
+    EXPECT_EQ(used.saved(), fresh.saved());
+  }
+}
+
 TEST(saved_sequence, goes_on_over_pages_of_another_size) {
   const std::vector<test_policy> plan{union_of(window(5), heavy_hitters(4)), headwise::global{}};
   headwise::cache_config small, large;

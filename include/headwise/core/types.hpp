@@ -28,6 +28,11 @@ inline constexpr token_count max_length = std::numeric_limits<token_count>::max(
   return pos <= query && query - pos < lifetime;
 }
 
+// The oldest position that a query sees.
+[[nodiscard]] constexpr position oldest_seen(position query, token_count lifetime) noexcept {
+  return lifetime > query ? 0 : query - lifetime + 1;
+}
+
 // The order in a ranked pool, total over distinct positions: what drew less attention ranks below;
 // of equals the later position does. A score that is not a number ranks below any number.
 [[nodiscard]] constexpr bool ranks_below(double a_score, position a, double b_score,

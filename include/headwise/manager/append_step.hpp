@@ -61,7 +61,7 @@ class append_step {
   // Copies the rows of the step's tokens from the head of another sequence of the same codecs and
   // head_dim, as they are encoded: what a sequence is refilled from whose plan became known after
   // its prompt. `from` must hold each row that this head stores, in its streams; one that is global
-  // holds all. O(n + its pages).
+  // holds all. O(n * (streams + log(page_tokens)) + its pages).
   void write(head_id head, const head_view<Key, Value>& from) noexcept {
     HEADWISE_EXPECTS(from.head_dim() == state().shape().head_dim,
                      "the rows to copy are not head_dim wide");

@@ -23,7 +23,7 @@ struct cache_config {
   // it when free. With reserved_pages == pages no append ever asks `memory` for a page.
   std::size_t reserved_pages = 0;
   // A sequence may always be rolled back to this many tokens behind the greatest length that it
-  // had; rows stay that much longer.
+  // had; rows stay that much longer. Not into a prompt by which heavy hitters were ranked at once.
   token_count rollback_horizon = 0;
   // Tokens of a step that a sequence has room for from the start; a longer step asks `memory` once.
   std::size_t step_tokens = 1;

@@ -100,27 +100,26 @@ class cache_manager {
     return open(make_plan(plan), expected_length);
   }
 
-  // Pages that a sequence of this manager's plan takes at most while it grows to `length` tokens
-  // one by one, without forks. forever_fractions: [layers * kv_heads], the share of the tokens that
-  // a head keeps for good (head_plan::forever_fraction) where its policy keeps some; empty: all of
-  // them. O(heads).
+  // Pages that a sequence of this manager's plan, opened for expected_length, takes at most while
+  // it grows to `length` tokens one by one, without forks. forever_fractions: [layers * kv_heads],
+  // the share of the tokens, 0 to 1, that a head keeps for good (head_plan::forever_fraction) where
+  // its policy keeps some; empty: all of them. Throws error on other numbers. O(heads).
   [[nodiscard]] std::size_t pages_for(token_count length,
-                                      std::span<const double> forever_fractions = {}) const {
-    if (!forever_fractions.empty() && forever_fractions.size() != plan_.size())
-      raise(error_code::shape_mismatch, "pages_for: forever_fractions",
-            std::to_string(forever_fractions.size()),
-            std::to_string(plan_.size()) + ", one a head");
+                                      std::span<const double> forever_fractions = {},
+                                      token_count expected_length = max_length) const {
+    check_fractions(forever_fractions);
     std::size_t pages = 0;
     for (std::size_t i = 0; i < plan_.size(); ++i)
-      pages += detail::most_pages(facts_of(plan_[i], length), length, config_,
+      pages += detail::most_pages(facts_of(plan_[i], expected_length), length, config_,
                                   forever_fractions.empty() ? 1.0 : forever_fractions[i]);
     return pages;
   }
   // How many more sequences of `length` tokens the free pages take in, whatever their tokens are:
   // what a scheduler admits by. As for pages_for; what a step needs, it asks of the sequence.
-  [[nodiscard]] std::size_t sequences_that_fit(
-      token_count length, std::span<const double> forever_fractions = {}) const {
-    const std::size_t each = pages_for(length, forever_fractions);
+  [[nodiscard]] std::size_t sequences_that_fit(token_count length,
+                                               std::span<const double> forever_fractions = {},
+                                               token_count expected_length = max_length) const {
+    const std::size_t each = pages_for(length, forever_fractions, expected_length);
     return each == 0 ? std::numeric_limits<std::size_t>::max() : pool_.available() / each;
   }
 
@@ -177,6 +176,16 @@ class cache_manager {
               (layer < shape_.layers ? " (layer " + std::to_string(layer) + " lacks some)" : ""),
           std::to_string(shape_.layers) + " layers x " + std::to_string(shape_.kv_heads) +
               " KV heads = " + std::to_string(shape_.heads()));
+  }
+  void check_fractions(std::span<const double> forever_fractions) const {
+    if (!forever_fractions.empty() && forever_fractions.size() != plan_.size())
+      raise(error_code::shape_mismatch, "forever_fractions",
+            std::to_string(forever_fractions.size()),
+            std::to_string(plan_.size()) + ", one a head");
+    for (std::size_t i = 0; i < forever_fractions.size(); ++i)
+      if (!(forever_fractions[i] >= 0.0 && forever_fractions[i] <= 1.0))
+        raise(error_code::out_of_range, "forever_fractions[" + std::to_string(i) + "]",
+              std::to_string(forever_fractions[i]), "from 0 to 1");
   }
   [[nodiscard]] sequence_type open_with(const std::vector<policy>& per_head,
                                         token_count expected_length) {

@@ -38,7 +38,9 @@ class head_view {
   [[nodiscard]] position first_query() const noexcept { return first_query_; }
   // The last one: the newest token of the open step, else the token that comes next. On a head that
   // ranks, the first that has not been observed: what later ones see depends on it.
-  [[nodiscard]] position last_query() const noexcept { return last_query_; }
+  [[nodiscard]] position last_query() const noexcept {
+    return pool_ == nullptr ? last_query_ : std::min(last_query_, pool_->next_query());
+  }
   // Rows held, whether or not a query sees them: no query sees more. O(streams).
   [[nodiscard]] std::size_t resident_rows() const noexcept {
     std::size_t count = 0;
@@ -53,6 +55,9 @@ class head_view {
   void for_each_slab(position query, Fn&& fn) const {
     HEADWISE_EXPECTS(query >= first_query_, "a query asks for rows that may be gone by now");
     HEADWISE_EXPECTS(query <= last_query_, "a query lies beyond the tokens that were appended");
+    HEADWISE_EXPECTS(
+        query <= last_query(),
+        "a head that ranks is asked before the attention of earlier queries was shown");
     for (const auto& stream : streams_) stream.for_each_slab(query, *layout_, fn);
     if (pool_ != nullptr) pool_->for_each_slab(query, streams_, *layout_, fn);
   }

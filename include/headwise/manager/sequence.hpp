@@ -86,7 +86,8 @@ class sequence {
   // Takes back the last n tokens: exact, or false and unchanged. Succeeds back to rollback_horizon
   // tokens behind the greatest length so far, and further while nothing that the next query sees
   // has been freed; a head of several lifetimes may refuse already where a freed token of the same
-  // lifetime is among those taken back. False also where n > length(). O(heads + rows dropped).
+  // lifetime is among those taken back, and no head that ranks goes back into a last_query prompt.
+  // False also where n > length(). O(heads + rows dropped).
   [[nodiscard]] bool try_rollback(token_count n) noexcept {
     return n <= length() && try_truncate(length() - n);
   }

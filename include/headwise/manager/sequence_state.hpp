@@ -94,9 +94,9 @@ class sequence_state {
     if (pool(head) == nullptr) return first;
     return std::max(first, step_open_ && prompt_ ? newest_query() : ranked_from_);
   }
-  [[nodiscard]] position last_query(std::size_t head) const noexcept {
-    const position last = step_open_ && !tokens_.empty() ? newest_query() : length_;
-    return pool(head) == nullptr ? last : std::min(last, pool(head)->next_query());
+  // Where the head does not rank: it is the pool that knows how far its queries are.
+  [[nodiscard]] position last_query() const noexcept {
+    return step_open_ && !tokens_.empty() ? newest_query() : length_;
   }
 
   [[nodiscard]] std::size_t index(head_id head) const noexcept {
@@ -115,9 +115,10 @@ class sequence_state {
   // observing: for the queries of the open step, which show the head's pool their attention.
   template <class Key, class Value>
   [[nodiscard]] head_view<Key, Value> view(std::size_t head, bool observing) noexcept {
-    return {streams(head),   pool(head),      observing ? rows_.head(head).pool : nullptr,
-            layout(),        shape_.head_dim, first_query(head),
-            last_query(head)};
+    const bool counts = observing && !tokens_.empty();
+    return {streams(head), pool(head),      counts ? rows_.head(head).pool : nullptr,
+            layout(),      shape_.head_dim, first_query(head),
+            last_query()};
   }
 
   // Pages that a step of these tokens takes, at most where heads rank. O(heads * tokens).
@@ -182,6 +183,7 @@ class sequence_state {
       else if (ranked != nullptr)
         if (const auto slot = ranked->unstored_slot(tokens_[i].pos, layout())) put_row(i, *slot);
     });
+    if (ranked != nullptr) ranked->rows_are_written();
   }
   void observe_prompt(std::size_t head, std::span<const float> column_sums) noexcept {
     HEADWISE_EXPECTS(pool(head) != nullptr, "observe_prompt is for a head that ranks");

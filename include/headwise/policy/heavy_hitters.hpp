@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,9 @@ class heavy_hitters {
   constexpr heavy_hitters() = default;
   // A pool of `rows` rows; 0 is no pool at all.
   constexpr explicit heavy_hitters(token_count rows) noexcept : cap_(rows) {}
+  // 0.3 would be a pool of 0 rows: a fraction comes with its cap.
+  template <std::floating_point Number>
+  explicit heavy_hitters(Number) = delete;
   // fraction: of the length that a sequence is opened for, rounded up, at least one row and at most
   // `cap`; FastGen's r_f is 0.3. Throws error(out_of_range) unless 0 < fraction <= 1 and cap >= 1.
   heavy_hitters(double fraction, token_count cap)

@@ -30,12 +30,9 @@ struct step_demand {
   std::size_t count = 0;
   for (const token_stream& stream : streams) {
     const token_count lifetime = stream.lifetime();
-    const auto seen_from = [&](position query) {
-      return query < lifetime ? 0 : query - lifetime + 1;
-    };
     if (lifetime != forever && first < after)
-      count +=
-          stream.index_of(seen_from(after), layout) - stream.index_of(seen_from(first), layout);
+      count += stream.index_of(oldest_seen(after, lifetime), layout) -
+               stream.index_of(oldest_seen(first, lifetime), layout);
   }
   return count;
 }
@@ -78,7 +75,7 @@ struct head_rows {
       if (!stream.transfer(archive, pages)) return false;
     return pool == nullptr || pool->transfer(archive, pages);
   }
-  // The equations of the streams and the pool, between steps. O(rows + members^2).
+  // The equations of the streams and the pool, between steps. O(rows + members).
   [[nodiscard]] bool is_sound(position keep_from, token_count length,
                               const page_layout& layout) noexcept {
     for (const token_stream& stream : streams)

@@ -138,11 +138,24 @@ class pool_members {
   void transfer(Archive& archive) {
     archive.number(first_entry_);
     archive.numbers(slots_);
+    if constexpr (Archive::loading)
+      if (slots_.size() > capacity_)
+        archive.fail(error_code::malformed, std::to_string(slots_.size()) + " heavy hitters",
+                     "at most " + std::to_string(capacity_));
     archive.numbers(entries_);
   }
+  // No position twice. Only where is_sound(). O(members * log(members)); throws what the memory
+  // resource throws.
+  [[nodiscard]] bool are_distinct() const {
+    flat_vector<position> all(slots_.memory());
+    all.reserve(slots_.size());
+    for (token_count slot = 0; slot < size(); ++slot) all.push_back(newest(slot).pos);
+    std::sort(all.begin(), all.end());
+    return std::adjacent_find(all.begin(), all.end()) == all.end();
+  }
   // The equation: entries by query, each linked from its slot back to the settled member, if there
-  // is one below `settled`; slots that only entries fill last; members distinct, at positions below
-  // `length`, from streams below `streams`. O(members^2 + entries).
+  // is one below `settled`; slots that only entries fill last; members at positions below `length`,
+  // from streams below `streams`. O(members + entries).
   [[nodiscard]] bool is_sound(std::size_t settled, position length,
                               std::size_t streams) const noexcept {
     if (size() > capacity_ || settled > size() || first_entry_ == 0) return false;
@@ -166,8 +179,6 @@ class pool_members {
           (number >= first_entry_ && entries_[number - first_entry_].slot != a) ||
           newest(a).pos >= length)
         return false;
-      for (token_count b = 0; b < a; ++b)
-        if (newest(a).pos == newest(b).pos) return false;
     }
     return true;
   }
@@ -177,6 +188,7 @@ class pool_members {
   void clear() noexcept {
     slots_.clear();
     entries_.clear();
+    first_entry_ = 1;
   }
 
  private:

@@ -85,6 +85,7 @@ class ranked_pool {
     marks_before_ = log_.size();
     prompt_ = demand.prompt;
     shown_ = !demand.prompt;
+    written_ = false;
     const position after = first + queries;
     const std::size_t undone = after - std::clamp(undo_from, first, after);
     return memory_suffices([&] { reserve(demand, added, undone + 1, pool.layout()); }) &&
@@ -97,6 +98,7 @@ class ranked_pool {
                const page_layout& layout) noexcept {
     HEADWISE_EXPECTS(query == next_query_ && shown_,
                      "a ranked head attends its queries in order, each counted once");
+    HEADWISE_EXPECTS(written_, "a ranked head is shown attention before its rows are written");
     remember(query, streams, layout);
     const std::size_t seen =
         for_each_score(query, query + 1, streams, layout, [&](float& score, std::size_t at) {
@@ -137,6 +139,8 @@ class ranked_pool {
     next_query_ = newest;
     shown_ = true;
   }
+  // The step's rows are in their streams.
+  void rows_are_written() noexcept { written_ = true; }
   // The attention of a prompt is known, or the step is none: rows may be written.
   [[nodiscard]] bool is_shown() const noexcept { return shown_; }
   // The slot of a token of the step that no stream takes; nullopt where it won none.
@@ -223,12 +227,20 @@ class ranked_pool {
     for (score_fifo& scores : scores_) scores.transfer(archive);
     log_.transfer(archive);
     archive.number(next_query_);
-    return stored_.transfer(archive, members_.size(), pool);
+    if (!stored_.transfer(archive, members_.size(), pool)) return false;
+    if constexpr (Archive::loading) {
+      bool distinct = members_.is_sound(stored_.rows(), next_query_, scores_.size());
+      if (distinct && !memory_suffices([&] { distinct = members_.are_distinct(); })) return false;
+      if (!distinct)
+        archive.fail(error_code::malformed, "heavy hitters that contradict each other",
+                     "distinct tokens, each in a slot of its own");
+    }
+    return true;
   }
 
   // The equation between steps: a score for each row of a finite stream, as many pages as members
   // need, in each slot the row of its settled member, a row for each entry, a score in the log for
-  // each row that its query saw. O(members^2).
+  // each row that its query saw. O(rows + members).
   [[nodiscard]] bool is_sound(token_count length, stream_span streams,
                               const page_layout& layout) noexcept {
     bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
@@ -298,9 +310,8 @@ class ranked_pool {
                              const page_layout& layout, Fn&& fn) noexcept {
     std::size_t seen = 0;
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      const token_count lifetime = streams[s].lifetime();
-      const position oldest = lifetime > query ? 0 : query - lifetime + 1;
-      const std::size_t first = streams[s].index_of(oldest, layout);
+      const std::size_t first =
+          streams[s].index_of(oldest_seen(query, streams[s].lifetime()), layout);
       const std::size_t last = streams[s].index_of(end, layout);
       if (s < scores_.size())
         for (std::size_t i = first; i < last; ++i) fn(scores_[s][i], seen + (i - first));
@@ -336,7 +347,7 @@ class ranked_pool {
     for (std::uint32_t s = 0; s < scores_.size(); ++s) {
       const token_count lifetime = streams[s].lifetime();
       if (lifetime > query + 1) continue;
-      const position pos = query + 1 - lifetime;
+      const position pos = oldest_seen(query, lifetime);
       if (const auto found = streams[s].find(pos, layout))
         members_.compete(s, pos, scores_[s][found->index], query);
     }
@@ -354,6 +365,7 @@ class ranked_pool {
   std::size_t marks_before_ = 0;  // in the log when it began
   bool prompt_ = false;
   bool shown_ = true;
+  bool written_ = false;
 };
 
 }  // namespace detail

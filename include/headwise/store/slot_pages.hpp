@@ -107,12 +107,16 @@ class slot_pages {
       if (count > slots)
         archive.fail(error_code::malformed, std::to_string(count) + " rows of heavy hitters",
                      "at most one for each of " + std::to_string(slots) + " members");
-      if (!memory_suffices([&] { reserve(slots, 0, layout); }) || !try_take(slots, 0, pool))
-        return false;
+      if (!memory_suffices([&] { reserve(slots, 0, layout); })) return false;
       rows_ = count;
     }
-    for (token_count slot = 0; slot < count; ++slot)
+    for (token_count slot = 0; slot < count; ++slot) {
+      // A page when its first row is there: no file takes memory for rows that it does not hold.
+      if constexpr (Archive::loading)
+        if (!try_take(slot + 1, 0, pool)) return false;
       pages_[slot / layout.page_tokens]->transfer_row(archive, layout, slot % layout.page_tokens);
+    }
+    if constexpr (Archive::loading) return try_take(slots, 0, pool);
     return true;
   }
   void clear(page_pool& pool) noexcept {

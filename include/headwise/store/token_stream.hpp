@@ -114,7 +114,7 @@ class token_stream {
     if (!last_evicted_ || length == 0) return std::nullopt;
     const position newest = std::min<position>(*last_evicted_, length - 1);
     if (!sees(length, newest, lifetime_)) return std::nullopt;
-    return lifetime_ > length ? 0 : length - lifetime_ + 1;
+    return oldest_seen(length, lifetime_);
   }
   // Drops the rows from position `length` on.
   void rollback(token_count length, page_pool& pool) noexcept {
@@ -193,7 +193,7 @@ class token_stream {
           positions[link->end - 1] <= query ? link->end : lower_bound(*link, query + 1, layout);
       const std::uint32_t begin = !expired(positions[link->begin], query)
                                       ? link->begin
-                                      : lower_bound(*link, query - lifetime_ + 1, layout);
+                                      : lower_bound(*link, oldest_seen(query, lifetime_), layout);
       if (begin >= end) continue;
       fn(slab{positions + begin, link->rows->key(layout, begin), link->rows->value(layout, begin),
               end - begin});

@@ -45,6 +45,31 @@ TEST(admission, is_never_too_high) {
       }
 }
 
+// A pool that is a fraction of the length is cut when a sequence opens, not when it has grown.
+TEST(admission, asks_what_pools_of_a_fraction_were_opened_for) {
+  headwise::cache_config config;
+  config.page_tokens = 4;
+  config.pages = 60;
+  half_engine text({1, 1, 1, 8}, {headwise::heavy_hitters(0.1, 1000)}, random_fixture(1), config);
+  // The cap is above 100: every token but the newest is in the pool.
+  EXPECT_EQ(text.cache().pages_for(100), 25U + 2U);
+  EXPECT_EQ(text.cache().sequences_that_fit(100), 2U);
+  // A tenth of 100: ten rows of the pool; two in the stream, perhaps over the border of a page.
+  EXPECT_EQ(text.cache().pages_for(100, {}, 100), 3U + 2U);
+  EXPECT_LE(most_in_use(text, 1, 100), 27U);
+}
+
+TEST(admission, refuses_fractions_that_are_none) {
+  half_engine text({1, 1, 1, 8}, {headwise::global{}}, random_fixture(1));
+  for (const double fraction : {-0.5, 1.5, std::numeric_limits<double>::quiet_NaN()}) try {
+      static_cast<void>(text.cache().pages_for(10, std::vector{fraction}));
+      FAIL() << fraction;
+    } catch (const headwise::error& e) {
+      EXPECT_EQ(e.code(), headwise::error_code::out_of_range);
+      EXPECT_EQ(e.place(), "forever_fractions[0]");
+    }
+}
+
 TEST(admission, is_exact_for_global_heads_and_full_windows) {
   headwise::cache_config config;
   config.page_tokens = 4;
