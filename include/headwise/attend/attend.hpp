@@ -104,8 +104,9 @@ void attend(const head_view<Key, Value>& view, position query, rows<const float>
             float scale, rows<float> out, std::span<float> lse, attend_scratch& scratch) noexcept {
   const std::size_t d = view.head_dim();
   const std::size_t group = queries.count;
-  HEADWISE_EXPECTS(group == scratch.group_size() && out.count == group,
-                   "attend takes the query rows of one whole group");
+  HEADWISE_EXPECTS(
+      group == view.group_size() && group == scratch.group_size() && out.count == group,
+      "attend takes the query rows of one whole group");
   HEADWISE_EXPECTS(queries.width == d && out.width == d && scratch.row_.size() == d,
                    "a row of attend is not head_dim wide");
   HEADWISE_EXPECTS(lse.empty() || lse.size() == group, "lse holds one number for each query head");

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <memory_resource>
 #include <type_traits>
 #include <utility>
@@ -66,7 +67,10 @@ class flat_vector {
   // Room for `count` elements in all. Throws what the memory resource throws.
   void reserve(std::size_t count) {
     if (count <= capacity_) return;
-    T* const larger = static_cast<T*>(memory_->allocate(count * sizeof(T), alignof(T)));
+    // A size that wraps must not become a small one; no resource has as much as there is.
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max();
+    const std::size_t bytes = count > most / sizeof(T) ? most : count * sizeof(T);
+    T* const larger = static_cast<T*>(memory_->allocate(bytes, alignof(T)));
     if (size_ > 0) std::memcpy(static_cast<void*>(larger), data_, size_ * sizeof(T));
     const std::size_t size = size_;
     release();

@@ -68,7 +68,9 @@ class append_step {
     typename head_view<Key, Value>::row_finder source(from);
     state().write(state().index(head), [&](std::size_t i, const auto& slot) {
       const std::optional<slab> row = source.find(tokens()[i].pos);
-      HEADWISE_EXPECTS(row.has_value(), "the head to copy from has given up a row of the step");
+      HEADWISE_EXPECTS(
+          row.has_value() && row->keys != slot.key,
+          "the head to copy from has given up a row of the step, or is the step's own");
       std::memcpy(slot.key, row->keys, state().layout().key_bytes);
       std::memcpy(slot.value, row->values, state().layout().value_bytes);
     });

@@ -166,6 +166,7 @@ class cache_manager {
     page_layout layout{1, Key::row_bytes(shape.head_dim), Value::row_bytes(shape.head_dim)};
     at_most("cache_config.page_tokens", config.page_tokens, most / layout.page_bytes());
     layout.page_tokens = config.page_tokens;
+    at_most("cache_config.step_tokens", config.step_tokens, most / sizeof(token));
     at_most("cache_config.reserved_pages", config.reserved_pages, most / layout.page_bytes());
   }
   void check_plan(const std::vector<policy>& per_head) const {

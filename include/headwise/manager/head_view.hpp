@@ -23,16 +23,19 @@ class head_view {
   // observed: the pool that an open step shows its attention to, or nullptr.
   head_view(std::span<const detail::token_stream> streams, const detail::ranked_pool* pool,
             detail::ranked_pool* observed, const page_layout& layout, std::uint32_t head_dim,
-            position first_query, position last_query) noexcept
+            std::uint32_t group_size, position first_query, position last_query) noexcept
       : streams_(streams),
         pool_(pool),
         observed_(observed),
         layout_(&layout),
         head_dim_(head_dim),
+        group_size_(group_size),
         first_query_(first_query),
         last_query_(last_query) {}
 
   [[nodiscard]] std::uint32_t head_dim() const noexcept { return head_dim_; }
+  // Query heads that read this head.
+  [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
   // The first query that is answered exactly: of the open step, else the newest of the sequence
   // (or as far back as rollback_horizon says); after a rollback perhaps only the next one.
   [[nodiscard]] position first_query() const noexcept { return first_query_; }
@@ -94,6 +97,8 @@ class head_view {
   void observe(position query, rows<const float> weights) const noexcept {
     HEADWISE_EXPECTS(awaits_attention(query),
                      "observe is for the next query of an open step on a head that ranks");
+    HEADWISE_EXPECTS(weights.count == 1 || weights.count == group_size_,
+                     "observe takes the weights of the whole group, or their sum");
     observed_->observe(query, weights, streams_, *layout_);
   }
   // fn(position, score): the attention that each row drew so far, for the rows that the next query
@@ -109,6 +114,7 @@ class head_view {
   detail::ranked_pool* observed_;
   const page_layout* layout_;
   std::uint32_t head_dim_;
+  std::uint32_t group_size_;
   position first_query_;
   position last_query_;
 };

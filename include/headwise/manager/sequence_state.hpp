@@ -116,9 +116,9 @@ class sequence_state {
   template <class Key, class Value>
   [[nodiscard]] head_view<Key, Value> view(std::size_t head, bool observing) noexcept {
     const bool counts = observing && !tokens_.empty();
-    return {streams(head), pool(head),      counts ? rows_.head(head).pool : nullptr,
-            layout(),      shape_.head_dim, first_query(head),
-            last_query()};
+    return {streams(head),     pool(head),      counts ? rows_.head(head).pool : nullptr,
+            layout(),          shape_.head_dim, shape_.group_size(),
+            first_query(head), last_query()};
   }
 
   // Pages that a step of these tokens takes, at most where heads rank. O(heads * tokens).

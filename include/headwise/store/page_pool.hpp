@@ -118,6 +118,7 @@ class page_pool {
 
   // A link to a new empty page; nullptr at the limit or where memory refuses.
   [[nodiscard]] page_link* try_take() noexcept {
+    if (in_use_ == limit_) return nullptr;  // before a link is asked for
     void* const block = links_.try_take();
     if (block == nullptr) return nullptr;
     page* const rows = try_take_page();

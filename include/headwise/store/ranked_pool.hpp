@@ -99,14 +99,15 @@ class ranked_pool {
     HEADWISE_EXPECTS(query == next_query_ && shown_,
                      "a ranked head attends its queries in order, each counted once");
     HEADWISE_EXPECTS(written_, "a ranked head is shown attention before its rows are written");
+    HEADWISE_EXPECTS(weights.width == for_each_score(query, query + 1, streams, layout,
+                                                     [](float&, std::size_t) {}),
+                     "observe needs one weight for each row that is seen");
     remember(query, streams, layout);
-    const std::size_t seen =
-        for_each_score(query, query + 1, streams, layout, [&](float& score, std::size_t at) {
-          float sum = 0.0F;
-          for (std::size_t head = 0; head < weights.count; ++head) sum += weights[head][at];
-          score += sum;
-        });
-    HEADWISE_EXPECTS(weights.width == seen, "observe needs one weight for each row that is seen");
+    for_each_score(query, query + 1, streams, layout, [&](float& score, std::size_t at) {
+      float sum = 0.0F;
+      for (std::size_t head = 0; head < weights.count; ++head) sum += weights[head][at];
+      score += sum;
+    });
     expire(query, streams, layout);
   }
   // For a prompt: column_sums [first + queries], by position, over all its queries and query heads

@@ -146,6 +146,10 @@ TEST(attend_contract, is_checked) {
   EXPECT_DEATH(
       headwise::attend(view, 5, {query.data(), 3, 4}, 1.0F, {out.data(), 3, 4}, {}, scratch),
       "attend takes the query rows of one whole group");
+  headwise::attend_scratch of_one(1, 4, 3);
+  EXPECT_DEATH(
+      headwise::attend(view, 5, {query.data(), 1, 4}, 1.0F, {out.data(), 1, 4}, {}, of_one),
+      "attend takes the query rows of one whole group");
   EXPECT_DEATH(headwise::attend(view, 5, {query.data(), 2, 5}, 1.0F, outs, {}, scratch),
                "a row of attend is not head_dim wide");
   EXPECT_DEATH(headwise::attend(view, 5, queries, 1.0F, outs, {}, other_width),

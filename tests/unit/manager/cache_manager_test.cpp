@@ -53,6 +53,23 @@ TEST(fault_cases, L03_sizes_beyond_64_bits) {
   config = {};
   config.reserved_pages = std::numeric_limits<std::size_t>::max() / 64;
   expect_refused(two_layers, config, "cache_config.reserved_pages", error_code::out_of_range);
+  config = {};
+  config.step_tokens = std::numeric_limits<std::size_t>::max() / sizeof(token) + 2;
+  expect_refused(two_layers, config, "cache_config.step_tokens", error_code::out_of_range);
+}
+
+TEST(cache_manager, a_step_that_is_refused_for_pages_asks_no_memory) {
+  counting_resource memory;
+  cache_manager<> cache({1, 1, 1, 4}, {headwise::global{}},
+                        {.page_tokens = 1, .pages = 1, .reserved_pages = 1, .memory = &memory});
+  auto text = cache.open();
+  const std::vector<float> zeros(4);
+  auto step = text.try_append(token{0, 0});
+  step->write({0, 0}, {zeros.data(), 1, 4}, {zeros.data(), 1, 4});
+  std::move(*step).commit();
+  const std::size_t calls = memory.calls();
+  EXPECT_FALSE(text.try_append(token{1, 0}).has_value());
+  EXPECT_EQ(memory.calls(), calls);
 }
 
 // As many bytes a token as 80 layers of 8 KV heads of 128 elements in f16, in one row of one head:

@@ -74,6 +74,15 @@ TEST_F(ranked_step, rows_are_written_before_their_attention_is_shown) {
   EXPECT_DEATH(step.head({0, 0}).observe(0, {&weight, 1, 1}), "before its rows are written");
 }
 
+TEST_F(ranked_step, weights_are_those_of_the_rows_that_are_seen) {
+  auto step = opened(1);
+  write(step);
+  const float weight = 1.0F;
+  EXPECT_DEATH(step.head({0, 0}).observe(0, {nullptr, 1, 0}), "one weight for each row");
+  EXPECT_DEATH(step.head({0, 0}).observe(0, {&weight, 2, 1, 0}),
+               "of the whole group, or their sum");
+}
+
 TEST_F(ranked_step, a_step_without_tokens_awaits_nothing) {
   auto first = opened(3);
   write(first);

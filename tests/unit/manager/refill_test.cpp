@@ -146,6 +146,12 @@ TEST_F(refill, says_that_a_row_is_gone) {
   EXPECT_DEATH(step.write({0, 0}, own.head({0, 1})), "given up a row of the step");
 }
 
+TEST_F(refill, is_from_another_sequence) {
+  sequence own = manager.open();
+  auto step = own.try_append(prompt, attend_scope::last_query).value();
+  EXPECT_DEATH(step.write({0, 0}, step.head({0, 0})), "or is the step's own");
+}
+
 TEST_F(refill, opens_with_the_plan_of_a_blueprint) {
   headwise::blueprint measured =
       headwise::uniform_blueprint(shape, headwise::make_spec(window(12)));
