@@ -88,6 +88,11 @@ TEST(admission, is_exact_for_global_heads_and_full_windows) {
   half_engine windows({1, 1, 1, 8}, {window(8)}, random_fixture(1), config);
   EXPECT_EQ(windows.cache().pages_for(1000), 3U);
   EXPECT_EQ(most_in_use(windows, 1, 100), 3U);
+  // With a horizon of 6 it holds 14 rows within a step: five pages at the worst offset.
+  config.rollback_horizon = 6;
+  half_engine held({1, 1, 1, 8}, {window(8)}, random_fixture(1), config);
+  EXPECT_EQ(held.cache().pages_for(1000), 5U);
+  EXPECT_EQ(most_in_use(held, 1, 100), 5U);
 }
 
 TEST(admission, goes_by_the_share_of_tokens_that_stay) {
