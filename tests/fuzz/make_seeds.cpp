@@ -86,16 +86,16 @@ void add_saved_sequences(seeds& all) {
   saved_manager cache = make_saved_cache(headwise::unlimited_pages);
   random_source random(1);
   saved_text text = cache.open();
-  all["saved_sequence/empty.state"] = bytes_of(text);
+  all["saved_sequence/empty.state"] = saved(text);
   grow(text, 3, attend_scope::every_query, random);
-  all["saved_sequence/short.state"] = bytes_of(text);
+  all["saved_sequence/short.state"] = saved(text);
   for (int i = 0; i < 20; ++i) grow(text, 1, attend_scope::every_query, random);
-  all["saved_sequence/decoded.state"] = bytes_of(text);
+  all["saved_sequence/decoded.state"] = saved(text);
   if (!text.try_rollback(saved_horizon)) throw std::runtime_error("no rollback to the horizon");
-  all["saved_sequence/rolled_back.state"] = bytes_of(text);
+  all["saved_sequence/rolled_back.state"] = saved(text);
   saved_text prompt = cache.open();
   grow(prompt, 24, attend_scope::last_query, random);
-  all["saved_sequence/prompt.state"] = bytes_of(prompt);
+  all["saved_sequence/prompt.state"] = saved(prompt);
 }
 
 void add_scripts(seeds& all) {

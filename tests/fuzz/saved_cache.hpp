@@ -5,8 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <sstream>
-#include <string>
 #include <vector>
 
 #include "headwise/attend/attend.hpp"
@@ -15,6 +13,7 @@
 #include "headwise/manager/saved_sequence.hpp"
 #include "support/every_nth.hpp"
 #include "support/random_policy.hpp"
+#include "support/saved.hpp"
 
 namespace headwise_tests {
 
@@ -77,12 +76,6 @@ inline bool grow(saved_text& text, std::uint32_t count, headwise::attend_scope s
   }
   std::move(*step).commit();
   return true;
-}
-
-[[nodiscard]] inline std::string bytes_of(const saved_text& text) {
-  std::ostringstream out;
-  headwise::save(text, out);
-  return std::move(out).str();
 }
 
 }  // namespace headwise_tests

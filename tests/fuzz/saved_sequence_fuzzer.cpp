@@ -4,6 +4,7 @@
 // fuzzer does not guess them. What is restored is used: attended, rolled back, appended to, forked,
 // saved again.
 #include <optional>
+#include <sstream>
 
 #include "fuzz/saved_cache.hpp"
 #include "fuzz/target.hpp"
@@ -77,10 +78,10 @@ void roll_back(saved_text& text, random_source& random) {
 void use(saved_manager& cache, saved_text& text) {
   random_source random(1);
   look(text, random);
-  const std::string saved = bytes_of(text);
-  require(saved.size() == headwise::saved_bytes(text), "saved_bytes is what save writes");
-  if (const auto again = restore(cache, saved))
-    require(bytes_of(*again) == saved, "save(restore(x)) == x");
+  const std::string file = saved(text);
+  require(file.size() == headwise::saved_bytes(text), "saved_bytes is what save writes");
+  if (const auto again = restore(cache, file))
+    require(saved(*again) == file, "save(restore(x)) == x");
   roll_back(text, random);
   grow(text, 1, attend_scope::every_query, random);
   grow(text, 4, attend_scope::every_query, random);

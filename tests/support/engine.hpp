@@ -22,6 +22,7 @@
 #include "support/every_nth.hpp"
 #include "support/fixture.hpp"
 #include "support/reference_attention.hpp"
+#include "support/saved.hpp"
 
 namespace headwise_tests {
 
@@ -76,11 +77,7 @@ class engine {
 
   [[nodiscard]] engine fork() { return engine(*this, text_.fork()); }
 
-  [[nodiscard]] std::string saved() const {
-    std::ostringstream out;
-    headwise::save(text_, out);
-    return std::move(out).str();
-  }
+  [[nodiscard]] std::string saved() const { return headwise_tests::saved(text_); }
   // What goes on from a file, beside this one.
   [[nodiscard]] engine restored(const std::string& file) {
     std::istringstream in(file);

@@ -3,13 +3,11 @@
 // A prompt that is held whole, a plan that becomes known behind it, and a second sequence that
 // takes over what its plan keeps: bit for bit the sequence that had this plan from the start, and
 // what it holds is what the definitions of the policies say.
-#include <sstream>
-
 #include <gtest/gtest.h>
 
 #include "headwise/codec/f16.hpp"
-#include "headwise/manager/saved_sequence.hpp"
 #include "support/engine.hpp"
+#include "support/saved.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -63,11 +61,6 @@ class refill : public testing::Test {
     }
     std::move(step).commit();
     return text;
-  }
-  [[nodiscard]] static std::string saved(const sequence& text) {
-    std::ostringstream out;
-    headwise::save(text, out);
-    return std::move(out).str();
   }
   [[nodiscard]] static positions kept(const sequence& text, std::uint32_t head) {
     return engine<headwise::f16>::visible(text.head({0, head}), length - 1);

@@ -15,6 +15,7 @@
 #include "headwise/manager/saved_sequence.hpp"
 #include "support/counting_resource.hpp"
 #include "support/engine.hpp"
+#include "support/saved.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -30,11 +31,6 @@ constexpr headwise::model_shape four_heads{1, 4, 4, 8};
 [[nodiscard]] std::vector<test_policy> plan() {
   return {headwise::global{}, window(5), union_of(window(3), heavy_hitters(4)),
           union_of(stranger::every_nth(4, 2, 6), heavy_hitters(3))};
-}
-[[nodiscard]] std::string saved(const sequence& text) {
-  std::ostringstream out;
-  headwise::save(text, out);
-  return std::move(out).str();
 }
 
 class scripted_run {
