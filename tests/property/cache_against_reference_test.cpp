@@ -34,12 +34,13 @@ void run_scripts(std::uint32_t first_seed) {
   }
   std::printf(
       "%zu head/query checks (%zu with heavy hitters), %zu attention outputs, %zu prompts, "
-      "%zu rollbacks, %zu blocked, %zu forks, %zu cancels, %zu saves, %zu refusals\n",
+      "%zu rollbacks, %zu blocked, %zu forks, %zu cancels, %zu saves, %zu heads refilled, "
+      "%zu refusals\n",
       counts.checks, counts.ranked, counts.attends, counts.prompts, counts.rollbacks,
-      counts.blocked, counts.forks, counts.cancels, counts.saves, counts.refusals);
+      counts.blocked, counts.forks, counts.cancels, counts.saves, counts.refills, counts.refusals);
   // Every kind of operation did occur, many times.
   EXPECT_GT(std::min({counts.rollbacks, counts.blocked, counts.forks, counts.cancels, counts.saves,
-                      counts.refusals}),
+                      counts.refills, counts.refusals}),
             50U);
   EXPECT_GT(counts.attends, counts.checks / 10);
   EXPECT_GT(counts.ranked, counts.checks / 20);

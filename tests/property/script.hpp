@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One random script: a manager with random policies, shape and memory, up to four sequences that
-// append, attend, cancel, roll back, fork and close, each mirrored by a reference_cache and checked
-// after every operation.
+// append, attend, cancel, roll back, fork, refill each other, go to a file and back and close, each
+// mirrored by a reference_cache and checked after every operation.
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -16,11 +15,12 @@
 
 #include <gtest/gtest.h>
 
-#include "property/view_checker.hpp"
+#include "property/step_writer.hpp"
 
 #include "headwise/manager/saved_sequence.hpp"
 #include "support/counting_resource.hpp"
 #include "support/random_policy.hpp"
+#include "support/saved.hpp"
 
 namespace headwise_tests {
 
@@ -33,8 +33,9 @@ class script {
         shape_(random_shape(random_)),
         config_(random_config(random_, &memory_)) {
     make_plan();
-    manager_.emplace(shape_, plan_, config_);
+    manager_.emplace(shape_, policies(), config_);
     checker_.emplace(shape_, longest, random_, counts_);
+    writer_.emplace(shape_, random_, counts_, *checker_);
     open();
   }
 
@@ -58,40 +59,46 @@ class script {
   using sequence = typename manager::sequence_type;
   using step = typename manager::step_type;
   using view = typename manager::view_type;
+  using pair = mirrored<Key, Value>;
 
-  static constexpr std::size_t longest = 260;
+  static constexpr std::uint32_t longest = 260;
   static constexpr std::size_t most_sequences = 4;
-
-  struct pair {
-    sequence real;
-    reference_cache expected;
-  };
 
   // --- set-up ---
 
   void make_plan() {
     plan_.clear();
-    rules_.clear();
-    pools_.clear();
-    for (std::size_t head = 0; head < shape_.heads(); ++head) {
-      ruled_policy chosen = random_policy(random_);
-      plan_.push_back(std::move(chosen.policy));
-      rules_.push_back(std::move(chosen.rule));
-      pools_.push_back(chosen.pool);
-    }
+    for (std::size_t head = 0; head < shape_.heads(); ++head)
+      plan_.push_back(random_policy(random_, true));
+  }
+  [[nodiscard]] std::vector<test_policy> policies() const {
+    std::vector<test_policy> result;
+    for (const ruled_policy& head : plan_) result.push_back(head.policy);
+    return result;
   }
   void open() {
     if (!live_.empty() && random_.one_in(2)) make_plan();  // a plan of the sequence's own
+    const token_count expected_length =
+        random_.one_in(2) ? headwise::max_length : random_.between(1, longest);
+    std::vector<lifetime_rule> rules;
+    std::vector<token_count> pools;
+    for (const ruled_policy& head : plan_) {
+      rules.push_back(head.rule);
+      pools.push_back(head.pool_rows(expected_length));
+    }
     live_.push_back(std::make_unique<pair>(
-        pair{manager_->open(plan_), reference_cache(rules_, pools_, config_.rollback_horizon)}));
+        pair{manager_->open(policies(), expected_length),
+             reference_cache(std::move(rules), pools, config_.rollback_horizon)}));
   }
 
   // --- operations ---
 
   void perform(std::size_t which) {
     pair& p = *live_[which];
-    const std::uint32_t kind = random_.below(22);
-    if (kind >= 20)
+    const std::uint32_t kind = random_.below(24);
+    if (kind >= 22 && live_.size() < most_sequences)
+      refill(p);
+    else if (kind >= 20)
       save_and_restore(p);
     else if (kind < 13)
       append(p);
@@ -111,14 +118,13 @@ class script {
   }
 
   void fork(pair& p) {
-    const bool starved = random_.one_in(4);
-    if (starved) memory_.refuse_after(random_.below(8));
+    const std::size_t refusals = maybe_starve(4, 8);
     const std::size_t held = memory_.bytes();
     try {
       live_.push_back(std::make_unique<pair>(pair{p.real.fork(), p.expected}));
       ++counts_.forks;
     } catch (const std::bad_alloc&) {
-      expect(starved, "a fork is refused for want of memory only");
+      expect(memory_.refusals() > refusals, "a fork is refused for want of memory only");
       expect_equal(memory_.bytes(), held, "bytes after a refused fork");
       ++counts_.refusals;
     }
@@ -128,14 +134,12 @@ class script {
   // The restored sequence takes the place of the one that was saved. Starved of memory, or given
   // bytes that are not those of the file, nothing happens.
   void save_and_restore(pair& p) {
-    std::ostringstream out;
-    headwise::save(p.real, out);
-    std::string file = std::move(out).str();
+    std::string file = saved(p.real);
     expect_equal(headwise::saved_bytes(p.real), file.size(), "bytes of the file");
     const bool altered = random_.one_in(3);
-    const bool starved = random_.one_in(4);
     if (altered) damage(file);
-    if (starved) memory_.refuse_after(random_.below(8));
+    const std::size_t pages = pages_of(p.real.stats());
+    const std::size_t refusals = maybe_starve(4, 8);
     const headwise::manager_stats before = manager_->stats();
     std::istringstream in(file);
     std::optional<sequence> restored;
@@ -150,17 +154,27 @@ class script {
     memory_.allow_all();
     if (restored) {
       expect(!altered, "an altered file is refused");
+      expect_equal(manager_->stats().pages_in_use, before.pages_in_use + pages,
+                   "pages with a restored sequence beside its original");
       p.real = std::move(*restored);
       ++counts_.saves;
       return;
     }
-    expect(refused || starved || before.pages_available < before.pages_in_use + 1,
+    // An altered file may claim any number of rows, and then the pages do not suffice.
+    const bool too_large = altered && config_.pages != headwise::unlimited_pages;
+    expect(refused || memory_.refusals() > refusals || pages > before.pages_available || too_large,
            "a file is put back where there is memory");
     expect_equal(manager_->stats().held_bytes, before.held_bytes, "bytes after a refused file");
     ++counts_.refusals;
   }
   [[nodiscard]] static std::vector<test_policy> plan_of(const pair& p) {
     return {p.real.plan().begin(), p.real.plan().end()};
+  }
+  // One time in `n` allows `below` calls of the memory resource at most. Returns its refusals so
+  // far.
+  [[nodiscard]] std::size_t maybe_starve(std::uint32_t n, std::uint32_t below) {
+    if (random_.one_in(n)) memory_.refuse_after(random_.below(below));
+    return memory_.refusals();
   }
   void damage(std::string& file) {
     const std::size_t at = random_.below(static_cast<std::uint32_t>(file.size()));
@@ -176,12 +190,13 @@ class script {
     if (random_.one_in(16)) n = p.real.length();
     if (n > p.real.length()) {
       expect(!p.real.try_rollback(n), "a rollback beyond the start is refused");
+      expect(!p.real.try_truncate(n), "a truncation to more than the length is refused");
       return;
     }
     const token_count length = p.real.length() - n;
     const auto verdict = p.expected.judge_rollback(length);
     const bool blocked = p.real.rollback_blocker(n).has_value();
-    const bool done = p.real.try_rollback(n);
+    const bool done = random_.one_in(2) ? p.real.try_rollback(n) : p.real.try_truncate(length);
     expect(done == (n == 0 || !blocked), "try_rollback and rollback_blocker agree");
     if (done && n > 0) {
       expect(verdict != reference_cache::verdict::must_refuse, "the rollback had to be refused");
@@ -194,21 +209,36 @@ class script {
   }
 
   void append(pair& p) {
-    const std::uint32_t room = static_cast<std::uint32_t>(longest) - p.real.length();
+    const std::uint32_t room = longest - p.real.length();
     std::uint32_t count = random_.one_in(2) ? 1 : random_.between(1, random_.one_in(2) ? 8 : 64);
     if (random_.one_in(20)) count = 0;
     count = std::min(count, room);
     const auto scope = random_.one_in(4) ? headwise::attend_scope::last_query
                                          : headwise::attend_scope::every_query;
-    const std::vector<token> tokens = random_tokens(random_, p.real.length(), count);
+    take_step(p, random_tokens(random_, p.real.length(), count), scope,
+              [&](step& opened, std::size_t head) { writer_->write_head(p, opened, head); });
+  }
+  // A sequence whose plan becomes known behind its prompt takes over the rows of `source`.
+  void refill(const pair& source) {
+    open();
+    pair& p = *live_.back();
+    const std::span<const token> tokens = source.expected.tokens();
+    take_step(
+        p, {tokens.begin(), tokens.end()}, headwise::attend_scope::last_query,
+        [&](step& opened, std::size_t head) { writer_->refill_head(p, opened, head, source); });
+  }
+
+  // put(step, head) writes one head.
+  template <class Put>
+  void take_step(pair& p, const std::vector<token>& tokens, headwise::attend_scope scope,
+                 Put&& put) {
     const std::size_t needed = p.real.pages_needed(tokens, scope);
     const headwise::manager_stats before = manager_->stats();
-    const bool starved = random_.one_in(8);
-    if (starved) memory_.refuse_after(random_.below(6));
+    const std::size_t refusals = maybe_starve(8, 6);
     std::optional<step> opened = p.real.try_append(tokens, scope);
     memory_.allow_all();
     if (!opened) {
-      expect(starved || needed > before.pages_available,
+      expect(memory_.refusals() > refusals || needed > before.pages_available,
              "a step is refused for want of memory only");
       expect_equal(manager_->stats().pages_in_use, before.pages_in_use,
                    "pages after a refused step");
@@ -218,7 +248,9 @@ class script {
     expect_equal(manager_->stats().pages_in_use, before.pages_in_use + needed, "pages in a step");
     p.expected.begin(tokens, scope);
     const bool cancelled = random_.one_in(6);
-    write_heads(p, *opened, cancelled, scope == headwise::attend_scope::last_query && count > 0);
+    const bool prompt = scope == headwise::attend_scope::last_query && !tokens.empty();
+    writer_->write_heads(p, *opened, cancelled, prompt,
+                         [&](std::size_t head) { put(*opened, head); });
     if (cancelled) {
       opened.reset();
       p.expected.cancel();
@@ -231,112 +263,7 @@ class script {
     }
   }
 
-  // Writes the heads in random order, not all where the step is going to be cancelled, and checks
-  // each as soon as it is written.
-  void write_heads(pair& p, step& opened, bool cancelled, bool prompt) {
-    std::vector<std::size_t> order(shape_.heads());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      order[i] = i;
-      std::swap(order[i], order[random_.below(static_cast<std::uint32_t>(i) + 1)]);
-    }
-    if (cancelled) order.resize(random_.below(static_cast<std::uint32_t>(order.size()) + 1));
-    const std::size_t count = opened.tokens().size();
-    const position newest = p.real.length() + static_cast<token_count>(count);
-    for (const std::size_t head : order) {
-      if (prompt && p.expected.ranks(head)) show_prompt(p, opened, head, newest);
-      write_head(p, opened, head, count);
-      const position end = cancelled && random_.one_in(2) ? p.real.length() : newest;
-      const position first = opened.head(id(head)).first_query();
-      expect_equal(first, p.expected.first_query(head), "first_query of a step");
-      for (position q = first; q < end; ++q) {
-        const view seen = opened.head(id(head));
-        if (seen.awaits_attention(q))
-          check_and_observe(p, head, seen, q, prompt && q + 1 == newest);
-        else
-          check(p, head, seen, q, true);
-      }
-    }
-  }
-
-  // Sums of eighths, so that it makes no difference in which order they are added.
-  [[nodiscard]] float random_weight() {
-    if (random_.one_in(2'000)) return std::numeric_limits<float>::quiet_NaN();
-    return random_.one_in(3) ? 0.0F : static_cast<float>(random_.below(64)) / 8.0F;
-  }
-  void show_prompt(pair& p, step& opened, std::size_t head, position length) {
-    std::vector<float> sums(length);
-    for (float& sum : sums) sum = random_weight();
-    opened.observe_prompt(id(head), sums);
-    p.expected.observe_prompt(head, sums);
-    ++counts_.prompts;
-  }
-  // By weights of our own, or by attend: then with its probabilities, whose output is checked. The
-  // newest query of a prompt may be left out.
-  void check_and_observe(pair& p, std::size_t head, const view& seen, position q, bool optional) {
-    const bool ours = random_.one_in(2);
-    check(p, head, seen, q, !ours && !(optional && random_.one_in(2)));
-    if (ours && !(optional && random_.one_in(2))) {
-      const std::size_t heads = random_.one_in(2) ? shape_.group_size() : 1;
-      std::vector<float> weights(heads * checker_->order().size());
-      for (float& weight : weights) weight = random_weight();
-      seen.observe(q, {weights.data(), heads, checker_->order().size()});
-      tell(p, head, q, {weights.data(), heads, checker_->order().size()});
-    } else if (!seen.awaits_attention(q)) {
-      tell(p, head, q, checker_->weights());
-    } else {
-      expect(optional, "attend shows a pool the attention");
-    }
-  }
-  // weights: [heads, rows seen] in the order of the slabs, as check() has left it in the checker.
-  void tell(pair& p, std::size_t head, position q, headwise::rows<const float> weights) {
-    std::vector<std::pair<position, float>> sums;
-    for (std::size_t i = 0; i < checker_->order().size(); ++i) {
-      float sum = 0.0F;
-      for (std::size_t g = 0; g < weights.count; ++g) sum += weights[g][i];
-      sums.emplace_back(checker_->order()[i], sum);
-    }
-    std::sort(sums.begin(), sums.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<float> by_position;
-    for (const auto& sum : sums) by_position.push_back(sum.second);
-    p.expected.observe(head, q, by_position);
-  }
-
-  void write_head(pair& p, step& opened, std::size_t head, std::size_t count) {
-    const std::size_t d = shape_.head_dim;
-    const std::vector<float> keys = random_.numbers(count * d);
-    const std::vector<float> values = random_.numbers(count * d);
-    const std::size_t key_bytes = Key::row_bytes(d);
-    const std::size_t value_bytes = Value::row_bytes(d);
-    std::vector<std::byte> encoded_keys, encoded_values;
-    for (std::size_t i = 0; i < count; ++i) {
-      auto payload = std::make_shared<reference_payload>();
-      payload->key_bytes.resize(key_bytes);
-      payload->value_bytes.resize(value_bytes);
-      payload->key.resize(d);
-      payload->value.resize(d);
-      Key::encode({keys.data() + i * d, d}, payload->key_bytes.data());
-      Value::encode({values.data() + i * d, d}, payload->value_bytes.data());
-      Key::decode(payload->key_bytes.data(), payload->key);
-      Value::decode(payload->value_bytes.data(), payload->value);
-      encoded_keys.insert(encoded_keys.end(), payload->key_bytes.begin(), payload->key_bytes.end());
-      encoded_values.insert(encoded_values.end(), payload->value_bytes.begin(),
-                            payload->value_bytes.end());
-      p.expected.write(head, i, std::move(payload));
-    }
-    if (random_.one_in(2))
-      opened.write(id(head), {keys.data(), count, d}, {values.data(), count, d});
-    else
-      opened.write_encoded(id(head), {encoded_keys.data(), count, key_bytes},
-                           {encoded_values.data(), count, value_bytes});
-  }
-
   // --- checks ---
-
-  [[nodiscard]] headwise::head_id id(std::size_t head) const {
-    return {static_cast<std::uint32_t>(head) / shape_.kv_heads,
-            static_cast<std::uint32_t>(head) % shape_.kv_heads};
-  }
 
   void check_all() {
     std::size_t held = 0;
@@ -347,11 +274,12 @@ class script {
       pages += pages_of(stats);
       check_stats(*p, stats);
       for (std::size_t head = 0; head < shape_.heads(); ++head) {
-        const view seen = p->real.head(id(head));
+        const view seen = p->real.head(head_at(shape_, head));
         expect_equal(seen.first_query(), p->expected.first_query(head), "first_query");
         expect_equal(seen.resident_rows(), p->expected.resident(head), "resident_rows of a head");
-        for (position q = seen.first_query(); q < p->real.length(); ++q)
-          check(*p, head, seen, q, q + 1 == p->real.length());
+        expect_equal(seen.last_query(), p->real.length(), "last_query between steps");
+        for (position q = seen.first_query(); q <= p->real.length(); ++q)
+          checker_->check(p->expected, head, seen, q, q + 1 == p->real.length());
       }
     }
     const headwise::manager_stats stats = manager_->stats();
@@ -376,20 +304,15 @@ class script {
     expect_equal(stats.full_bytes, stats.full_rows * row_bytes(), "full_bytes");
   }
 
-  void check(const pair& p, std::size_t head, const view& seen, position q, bool attend_too) {
-    checker_->check(p.expected, head, seen, q, attend_too);
-  }
-
   random_source random_;
   script_counts& counts_;
   counting_resource memory_;
   headwise::model_shape shape_;
   headwise::cache_config config_;
-  std::vector<test_policy> plan_;
-  std::vector<lifetime_rule> rules_;
-  std::vector<token_count> pools_;
+  std::vector<ruled_policy> plan_;
   std::optional<manager> manager_;
   std::optional<view_checker<Key, Value>> checker_;
+  std::optional<step_writer<Key, Value>> writer_;
   std::vector<std::unique_ptr<pair>> live_;
 };
 

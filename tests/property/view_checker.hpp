@@ -30,6 +30,7 @@ struct script_counts {
   std::size_t ranked = 0;   // of the checks: on heads that rank, with a pool that is full
   std::size_t saves = 0;    // and restores
   std::size_t prompts = 0;  // of heads that rank, by their column sums
+  std::size_t refills = 0;  // of heads, from one of another sequence
 };
 
 template <class Key, class Value>

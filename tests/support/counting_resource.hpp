@@ -18,6 +18,7 @@ class counting_resource final : public std::pmr::memory_resource {
   [[nodiscard]] std::size_t peak_bytes() const noexcept { return peak_bytes_; }
   [[nodiscard]] std::size_t requested_bytes() const noexcept { return requested_bytes_; }  // ever
   [[nodiscard]] std::size_t calls() const noexcept { return calls_; }  // of allocate
+  [[nodiscard]] std::size_t refusals() const noexcept { return refusals_; }
 
   // `more` calls of allocate succeed from now on, the others throw until allow_all().
   void refuse_after(std::size_t more) noexcept { left_ = more; }
@@ -27,7 +28,10 @@ class counting_resource final : public std::pmr::memory_resource {
   static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    if (left_ == 0) throw std::bad_alloc();
+    if (left_ == 0) {
+      ++refusals_;
+      throw std::bad_alloc();
+    }
     if (left_ != unlimited) --left_;
     void* const block = upstream_->allocate(bytes, alignment);
     ++calls_;
@@ -50,6 +54,7 @@ class counting_resource final : public std::pmr::memory_resource {
   std::size_t peak_bytes_ = 0;
   std::size_t requested_bytes_ = 0;
   std::size_t calls_ = 0;
+  std::size_t refusals_ = 0;
   std::size_t left_ = unlimited;
 };
 

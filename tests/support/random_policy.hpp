@@ -18,7 +18,14 @@ namespace headwise_tests {
 struct ruled_policy {
   test_policy policy;
   lifetime_rule rule;
-  token_count pool = 0;  // rows of heavy hitters
+  token_count pool = 0;        // rows of heavy hitters, at most where sixteenths are given
+  token_count sixteenths = 0;  // of the length that a sequence is opened for
+
+  [[nodiscard]] token_count pool_rows(token_count expected_length) const {
+    if (sixteenths == 0 || pool == 0) return pool;
+    const std::uint64_t share = (std::uint64_t{expected_length} * sixteenths + 15) / 16;
+    return static_cast<token_count>(std::clamp<std::uint64_t>(share, 1, pool));
+  }
 };
 
 inline constexpr std::uint32_t test_vocabulary = 20;
@@ -66,10 +73,13 @@ struct ruled_nth {
           }};
 }
 
-[[nodiscard]] inline ruled_policy random_policy(random_source& random) {
+// fractions: some pools are a share of the expected length.
+[[nodiscard]] inline ruled_policy random_policy(random_source& random, bool fractions = false) {
   using headwise::union_of;
   const token_count pool = random.one_in(2) ? random.between(1, 4) : random.between(1, 40);
-  const headwise::heavy_hitters hitters(pool);
+  const token_count parts = fractions && random.one_in(2) ? random.between(1, 16) : 0;
+  const headwise::heavy_hitters hitters =
+      parts == 0 ? headwise::heavy_hitters(pool) : headwise::heavy_hitters(parts / 16.0, pool);
   ruled_window window = random_window(random);
   ruled_special special = random_special(random);
   ruled_nth nth = random_nth(random);
@@ -87,14 +97,14 @@ struct ruled_nth {
     case 5:
       return {union_of(nth.policy, window.policy), longer_of(nth.rule, window.rule)};
     case 6:
-      return {hitters, [](const token&) { return token_count{1}; }, pool};
+      return {hitters, [](const token&) { return token_count{1}; }, pool, parts};
     case 7:
-      return {union_of(window.policy, hitters), window.rule, pool};
+      return {union_of(window.policy, hitters), window.rule, pool, parts};
     case 8:
       return {union_of(special.policy, window.policy, hitters),
-              longer_of(special.rule, window.rule), pool};
+              longer_of(special.rule, window.rule), pool, parts};
     default:
-      return {union_of(nth.policy, hitters), nth.rule, pool};
+      return {union_of(nth.policy, hitters), nth.rule, pool, parts};
   }
 }
 

@@ -47,6 +47,12 @@ class reference_cache {
 
   [[nodiscard]] token_count length() const { return length_; }
   [[nodiscard]] std::size_t heads() const { return heads_.size(); }
+  // Those of the open step included.
+  [[nodiscard]] std::span<const token> tokens() const { return tokens_; }
+  [[nodiscard]] const std::shared_ptr<const reference_payload>& payload(std::size_t head,
+                                                                        position pos) const {
+    return heads_[head][pos].payload;
+  }
   // The first query that must be answered: the later of what the rule asks for and what earlier
   // commits have left (a rollback does not bring rows back).
   [[nodiscard]] position first_query(std::size_t head) const {
@@ -67,6 +73,7 @@ class reference_cache {
     const position from =
         count == 0 ? keep_from_ : std::max(keep_from_, std::min(attending, floor(length_ + count)));
     step_ = step{count, from, scope == headwise::attend_scope::last_query && count > 0};
+    tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     for (std::size_t head = 0; head < heads_.size(); ++head)
       for (const token& t : tokens)
         heads_[head].push_back({t.pos, rules_[head](t), false, nullptr});
@@ -105,6 +112,7 @@ class reference_cache {
     rankings_[head].rank(query, candidates, query + 1);
   }
   void cancel() {
+    tokens_.resize(length_);
     for (auto& rows : heads_) rows.resize(length_);
     for (reference_ranking& ranking : rankings_) ranking.rollback(length_);
     step_.reset();
@@ -141,6 +149,7 @@ class reference_cache {
     return result;
   }
   void rollback(token_count length) {
+    tokens_.resize(length);
     for (auto& rows : heads_) rows.resize(length);
     for (reference_ranking& ranking : rankings_) ranking.rollback(length);
     length_ = length;
@@ -154,6 +163,16 @@ class reference_cache {
     for (const reference_row& row : heads_[head])
       if (row.payload && (sees(query, row) || rankings_[head].contains(query, row.pos)))
         out.push_back(&row);
+  }
+  // Of the open step, once its column sums are known: whether the head needs the row of a token,
+  // for its streams or as a heavy hitter of the prompt.
+  [[nodiscard]] bool stores(std::size_t head, position pos) const {
+    return visible_from(heads_[head][pos], step_->from) ||
+           rankings_[head].contains(length_ + step_->count - 1, pos);
+  }
+  // Between steps: whether a stream of the head holds the row; heavy hitters are not meant.
+  [[nodiscard]] bool streams_hold(std::size_t head, position pos) const {
+    return !heads_[head][pos].freed;
   }
   // Committed rows that must be held.
   [[nodiscard]] std::size_t resident(std::size_t head) const {
@@ -186,6 +205,7 @@ class reference_cache {
   }
 
   std::vector<lifetime_rule> rules_;               // [heads]
+  std::vector<token> tokens_;                      // [length + open step]
   std::vector<std::vector<reference_row>> heads_;  // [heads][length + open step]
   std::vector<reference_ranking> rankings_;        // [heads]
   token_count horizon_;
