@@ -46,6 +46,38 @@ TEST(fault_cases, C01_truncation_means_what_it_says) {
   EXPECT_EQ(ten.kept(), range(0, 7));
 }
 
+// The same, told by the length to go back to.
+TEST(fault_cases, C01_truncation_to_a_length) {
+  const std::vector<test_policy> plan{window(8),
+                                      headwise::union_of(window(2), headwise::heavy_hitters(3))};
+  const auto opened = [&] { return engine(two_heads, plan, random_fixture(1), horizon(5)); };
+  engine three = opened(), untouched = opened();
+  three.feed(3);
+  untouched.feed(3);
+  const std::string before = three.saved();
+  EXPECT_FALSE(three.text().try_truncate(5));  // 5 > 3
+  EXPECT_FALSE(three.text().try_truncate(4));
+  EXPECT_EQ(three.text().length(), 3U);
+  EXPECT_TRUE(three.text().try_truncate(3));
+  EXPECT_EQ(three.text().length(), 3U);
+  EXPECT_TRUE(three.saved() == before);
+  EXPECT_EQ(three.feed(1), untouched.feed(1));
+
+  EXPECT_TRUE(three.text().try_truncate(0));
+  EXPECT_EQ(three.text().length(), 0U);
+  EXPECT_EQ(three.text().stats().resident_rows, 0U);
+  engine fresh = opened();
+  EXPECT_EQ(three.feed(10), fresh.feed(10));
+
+  engine ten = opened(), seven = opened();
+  ten.feed_singly(10);
+  seven.feed_singly(7);
+  EXPECT_FALSE(ten.text().try_truncate(4));  // behind the horizon: 10 - 5
+  EXPECT_TRUE(ten.text().try_truncate(7));
+  EXPECT_EQ(ten.text().length(), 7U);
+  EXPECT_EQ(ten.feed(3), seven.feed(3));
+}
+
 // Truncation to nothing is exact even where rows were evicted: an empty text needs none.
 TEST(fault_cases, C01_truncation_to_nothing_after_eviction) {
   engine text = windowed_text(4);
@@ -74,7 +106,7 @@ TEST(fault_cases, C03_rollback_after_eviction) {
   slack.feed_singly(20);
   EXPECT_TRUE(slack.text().try_rollback(3));
   EXPECT_EQ(slack.text().length(), 17U);
-  EXPECT_NEAR(slack.feed(1).last(), 13.5, 1e-5);
+  EXPECT_EQ(slack.feed(1).last(), 13.5F);  // exact: eight weights of an eighth
 }
 
 TEST(fault_cases, C04_all_heads_roll_back_or_none) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fault cases D that need no ranked pool: unions, ratios, state between sequences, chunking.
+// Fault cases D about unions, ratios, state between sequences, chunking.
 #include <gtest/gtest.h>
 
 #include "headwise/codec/f16.hpp"
@@ -34,17 +34,53 @@ TEST(fault_cases, D07_the_kept_ratio_is_rows_kept_over_rows_of_a_full_cache) {
   EXPECT_EQ(stats.payload_bytes, 200U * 2 * 4 * sizeof(float));
 }
 
+// A query gives all but e^-30 of itself in equal parts to those of the scored tokens that it sees.
+[[nodiscard]] fixture scored_fixture(std::uint32_t seed, std::vector<position> scored) {
+  return {
+      [](headwise::head_id, position pos, std::span<float> row) {
+        fill(row, 0.0F);
+        row[pos] = 1.0F;
+      },
+      random_rows(seed),
+      [scored = std::move(scored)](std::uint32_t, std::uint32_t, position, std::span<float> row) {
+        fill(row, 0.0F);
+        for (const position pos : scored) row[pos] = 30.0F;
+      }};
+}
+
 TEST(fault_cases, D08_policies_carry_nothing_from_one_sequence_to_the_next) {
-  const std::vector<test_policy> plan{window(8)};
-  const fixture other = random_fixture(81);
-  auto used = std::make_optional<engine<>>(one_head, plan, random_fixture(80));
+  const headwise::model_shape shape{1, 3, 3, 64};
+  const std::vector<test_policy> plan{window(8), headwise::heavy_hitters(4),
+                                      headwise::union_of(window(8), headwise::heavy_hitters(4))};
+  const fixture other = scored_fixture(81, {5, 11, 23});
+  auto used = std::make_optional<engine<>>(shape, plan, scored_fixture(80, {2, 7, 31}));
   used->feed(50);
   engine second(used->shared_cache(), other);
+  engine fresh(shape, plan, other);
+  const outputs expected = fresh.feed(50);
+
+  // Emptied and used again, and another sequence of the same manager beside and after it.
+  ASSERT_TRUE(used->text().try_truncate(0));
+  used->set_rows(other);
+  EXPECT_EQ(used->feed(50), expected);
+  for (std::uint32_t head = 0; head < 3; ++head) {
+    EXPECT_EQ(used->kept({0, head}), fresh.kept({0, head})) << head;
+    EXPECT_EQ(used->scores({0, head}), fresh.scores({0, head})) << head;
+  }
+  EXPECT_EQ(used->text().stats().payload_bytes, fresh.text().stats().payload_bytes);
   used.reset();
-  engine fresh(one_head, plan, other);
-  EXPECT_EQ(second.feed(50), fresh.feed(50));
-  EXPECT_EQ(second.kept(), fresh.kept());
+  EXPECT_EQ(second.feed(50), expected);
+  EXPECT_TRUE(second.saved() == fresh.saved());  // scores and all
   EXPECT_EQ(second.text().stats().held_bytes(), fresh.text().stats().held_bytes());
+
+  EXPECT_EQ(second.kept({0, 0}), range(42, 49));
+  // Alone: 0, 1 and 2 drew 2.28, 1.28 and 0.78 while nothing was scored, 5 then all; 11 and 23 come
+  // in with a half and less, for they compete after a single query.
+  EXPECT_EQ(second.kept({0, 1}), (positions{0, 1, 2, 5, 49}));
+  // Behind a window 11 and 23 draw 8/2 and 8/3 before they compete, and push 2 and 1 out.
+  positions behind_window = range(42, 49);
+  behind_window.insert(behind_window.begin(), {0, 5, 11, 23});
+  EXPECT_EQ(second.kept({0, 2}), behind_window);
 }
 
 TEST(fault_cases, D11_chunking_never_matters) {
@@ -97,12 +133,17 @@ TEST(fault_cases, D12_prompt_rows_follow_the_policy) {
 }
 
 TEST(fault_cases, D13_a_token_of_several_parts_is_stored_once) {
-  const test_policy policy =
-      headwise::union_of(headwise::special_tokens(token_classes::sink, {1}), window(4));
+  const test_policy policy = headwise::union_of(headwise::special_tokens(token_classes::sink, {1}),
+                                                window(4), headwise::heavy_hitters(2));
   engine text(one_head, {policy}, uniform_fixture(), {}, headwise::token_classifier(1));
-  EXPECT_NEAR(text.feed(std::vector<std::int32_t>{1, 5, 6, 7}).at(3), 1.5, 1e-6);
+  // Exact: four weights of a quarter.
+  EXPECT_EQ(text.feed(std::vector<std::int32_t>{1, 5, 6, 7}).at(3), 1.5F);
   EXPECT_EQ(text.text().stats().resident_rows, 4U);
   EXPECT_EQ(text.text().stats().payload_bytes, 4U * 2 * 4 * sizeof(float));
+  // The special token never competes for the pool, so two others are in it.
+  text.feed_singly(6);
+  EXPECT_EQ(text.kept(), (positions{0, 1, 2, 6, 7, 8, 9}));
+  EXPECT_EQ(text.text().stats().resident_rows, 7U);
 }
 
 }  // namespace

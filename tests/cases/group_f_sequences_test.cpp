@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Fault cases F that need no batch call: sequences of one manager beside and after each other.
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -25,27 +26,50 @@ TEST(fault_cases, F02_a_sequence_that_holds_nothing_yet) {
   EXPECT_EQ(second.feed(1).last(), 0.0F);
   EXPECT_EQ(first.text().length(), 5U);
   EXPECT_EQ(second.text().length(), 1U);
+
+  engine empty_first({1, 1, 1, 4}, {headwise::global{}}, uniform_fixture());
+  engine four(empty_first.shared_cache(), uniform_fixture());
+  four.feed(4);
+  EXPECT_EQ(empty_first.feed(1).last(), 0.0F);
+  EXPECT_EQ(four.feed(1).last(), 2.0F);
+  EXPECT_EQ(empty_first.text().length(), 1U);
+  EXPECT_EQ(four.text().length(), 5U);
 }
 
 // A sequence is an object, not an id: none can be used again, and none outlives its end.
 TEST(fault_cases, F05_pages_that_are_used_again_show_nothing_old) {
+  const std::vector<test_policy> plan{headwise::global{}, window(4), ids_and_window({0}, 2),
+                                      headwise::union_of(window(2), headwise::heavy_hitters(2))};
+  constexpr headwise::model_shape four_heads{1, 4, 4, 8};
   fixture old = uniform_fixture();
   old.value = [](headwise::head_id, position, std::span<float> row) { fill(row, 1000.0F); };
   headwise::cache_config config;
   config.page_tokens = 4;
   config.pages = config.reserved_pages = 40;  // so that the same pages come again
-  auto first = std::make_optional<engine<>>(three_heads, mixed, old, config);
+  auto first = std::make_optional<engine<>>(four_heads, plan, old, config);
   first->feed(30);
   engine second(first->shared_cache(), uniform_fixture());
   first.reset();
+  engine fresh(four_heads, plan, uniform_fixture(), config);
   const outputs got = second.feed(4);
-  // global: 0 to 3; the window of 4: the same; the id 0, which all four have: the same again.
-  for (std::uint32_t head = 0; head < 3; ++head) {
+  EXPECT_EQ(got, fresh.feed(4));
+  // global: 0 to 3; the window of 4: the same; the id 0, which all four have: the same again; the
+  // window of 2 and two heavy hitters: and again.
+  for (std::uint32_t head = 0; head < 4; ++head) {
     EXPECT_EQ(got.last(head), 1.5F) << head;
     EXPECT_EQ(second.kept({0, head}), range(0, 3)) << head;
   }
   EXPECT_EQ(second.text().length(), 4U);
   EXPECT_EQ(second.next_tokens({0})[0].pos, 4U);
+
+  // Each query gave equal parts to all that it saw. Token 2 has lost against 0 and 1 by now.
+  const std::map<position, float> scores = second.scores({0, 3});
+  ASSERT_EQ(scores.size(), 3U);
+  EXPECT_FLOAT_EQ(scores.at(0), 1.0F + 1.0F / 2 + 1.0F / 3 + 1.0F / 4);
+  EXPECT_FLOAT_EQ(scores.at(1), 1.0F / 2 + 1.0F / 3 + 1.0F / 4);
+  EXPECT_FLOAT_EQ(scores.at(3), 1.0F / 4);
+  EXPECT_EQ(scores, fresh.scores({0, 3}));
+  EXPECT_TRUE(second.saved() == fresh.saved());
 }
 
 // A batch is what the engine makes of it: sequences move in a list, and one may end at any time.
@@ -136,31 +160,55 @@ TEST(fault_cases, F06_odd_numbers_of_sequences) {
 }
 
 TEST(fault_cases, F07_a_sequence_does_not_depend_on_its_neighbours) {
-  const auto steps = [](engine<headwise::f16>& text) {
-    outputs last;
-    for (int i = 0; i < 5; ++i) last = text.feed(4);
-    return last;
+  using half_engine = engine<headwise::f16>;
+  const std::vector<test_policy> plan{headwise::global{}, window(4),
+                                      headwise::union_of(window(2), headwise::heavy_hitters(3))};
+  headwise::cache_config config;
+  config.page_tokens = 4;
+  // 20 tokens of X in five steps; between(i) is called behind step i.
+  const auto push = [](half_engine& x, auto&& between) {
+    std::vector<outputs> all;
+    for (int i = 0; i < 5; ++i) {
+      all.push_back(x.feed(4));
+      between(i);
+    }
+    return all;
   };
-  engine<headwise::f16> alone(three_heads, mixed, random_fixture(1));
-  const outputs expected = steps(alone);
-  engine<headwise::f16> before(three_heads, mixed, random_fixture(2));
-  before.feed(13);
-  engine<headwise::f16> beside(before.shared_cache(), random_fixture(1));
-  EXPECT_EQ(steps(beside), expected);
-  auto neighbour =
-      std::make_optional<engine<headwise::f16>>(before.shared_cache(), random_fixture(3));
-  engine<headwise::f16> interleaved(before.shared_cache(), random_fixture(1));
-  for (int i = 0; i < 5; ++i) {
-    const outputs got = interleaved.feed(4);
-    if (i < 3) {
-      neighbour->feed(7);
-    } else {
-      neighbour.reset();
-    }
-    if (i == 4) {
-      EXPECT_EQ(got, expected);
-    }
+  const auto nothing = [](int) {};
+  half_engine alone(three_heads, plan, random_fixture(1), config);
+  const std::vector<outputs> expected = push(alone, nothing);
+  for (std::uint32_t head = 0; head < 2; ++head) {
+    const reference_output dense =
+        alone.dense(0, head, 19, head == 0 ? range(0, 19) : range(16, 19));
+    for (std::size_t i = 0; i < three_heads.head_dim; ++i)
+      EXPECT_NEAR(expected.back().row(3, head)[i], dense.values[i], 2e-3);  // f16 rows
   }
+  const outputs next = alone.feed(4);
+
+  half_engine y_before(three_heads, plan, random_fixture(2), config);
+  y_before.feed(13);
+  half_engine behind(y_before.shared_cache(), random_fixture(1));
+  EXPECT_EQ(push(behind, nothing), expected);
+  EXPECT_EQ(behind.feed(4), next);
+
+  half_engine ahead(three_heads, plan, random_fixture(1), config);
+  EXPECT_EQ(push(ahead, nothing), expected);
+  half_engine y_after(ahead.shared_cache(), random_fixture(3));
+  y_after.feed(13);
+  EXPECT_EQ(ahead.feed(4), next);
+
+  std::optional<half_engine> y_between(std::in_place, y_before.shared_cache(), random_fixture(3));
+  half_engine interleaved(y_before.shared_cache(), random_fixture(1));
+  EXPECT_EQ(push(interleaved,
+                 [&](int i) {
+                   if (i < 3)
+                     y_between->feed(7);
+                   else
+                     y_between.reset();
+                 }),
+            expected);
+  EXPECT_EQ(interleaved.feed(4), next);
+  for (half_engine* x : {&behind, &ahead, &interleaved}) EXPECT_TRUE(x->saved() == alone.saved());
 }
 
 // A row is quantised by itself: no group of elements reaches into another row, head or sequence.

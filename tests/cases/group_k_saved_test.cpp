@@ -51,25 +51,63 @@ TEST(fault_cases, K01_a_file_that_is_cut_or_altered_changes_nothing) {
   EXPECT_NE(refusal(text, "no such thing at all").find("hw-state"), std::string::npos);
 }
 
+// Sequence 1 is fed by turns with 0 and then trimmed, so that its pages lie apart; and there are so
+// few pages that a restore needs those that the trimming gave back.
 TEST(fault_cases, K02_a_restore_leaves_its_neighbours_alone) {
-  const std::vector<test_policy> plan{union_of(window(3), heavy_hitters(2)), window(4)};
+  const std::vector<test_policy> plan{union_of(window(3), heavy_hitters(2)), headwise::global{}};
   headwise::cache_config config;
   config.page_tokens = 2;
-  half_engine zero(two_wide_heads, plan, random_fixture(2), config);
-  half_engine one(zero.shared_cache(), random_fixture(3));
+  config.rollback_horizon = 12;
+  struct two_texts {
+    half_engine zero, one;
+    std::size_t most_pages = 0;
+  };
+  const auto interleaved = [&] {
+    half_engine zero(two_wide_heads, plan, random_fixture(2), config);
+    half_engine one(zero.shared_cache(), random_fixture(3));
+    for (int i = 0; i < 12; ++i) {
+      zero.feed(1);
+      one.feed(2);
+    }
+    two_texts made{std::move(zero), std::move(one)};
+    made.most_pages = made.zero.cache().stats().pages_in_use;
+    EXPECT_TRUE(made.one.text().try_rollback(12));
+    return made;
+  };
+  std::size_t pages_of_zero = 0;
+  {
+    two_texts roomy = interleaved();
+    const std::size_t both = roomy.zero.cache().stats().pages_in_use;
+    const half_engine copy = roomy.zero.restored(roomy.zero.saved());
+    pages_of_zero = roomy.zero.cache().stats().pages_in_use - both;
+    config.pages = config.reserved_pages = roomy.most_pages + pages_of_zero - 1;
+    EXPECT_GT(roomy.most_pages, both + 6);  // holes
+  }
+
+  two_texts texts = interleaved();
+  half_engine& zero = texts.zero;
+  half_engine& one = texts.one;
   half_engine alone_zero(two_wide_heads, plan, random_fixture(2), config);
   half_engine alone_one(two_wide_heads, plan, random_fixture(3), config);
-  for (half_engine* text : {&zero, &one, &alone_zero, &alone_one}) text->feed_singly(6);
-  for (half_engine* text : {&zero, &one, &alone_zero, &alone_one}) text->feed(6);
-  const std::string file = zero.saved();
+  alone_zero.feed_singly(12);
+  for (int i = 0; i < 12; ++i) alone_one.feed(2);
+  ASSERT_TRUE(alone_one.text().try_rollback(12));
+
+  const std::string file = zero.saved(), untouched = one.saved();
+  ASSERT_LT(config.pages - texts.most_pages, pages_of_zero);  // never used: not enough
   half_engine two = zero.restored(file);
+  EXPECT_TRUE(one.saved() == untouched);
+  EXPECT_TRUE(two.saved() == file);
   EXPECT_EQ(one.feed(1), alone_one.feed(1));
-  zero.feed(5);
+  // Over 0: what it held is given back first.
+  zero.text() = zero.cache().open();
   zero = zero.restored(file);
+  EXPECT_TRUE(one.saved() == alone_one.saved());
   EXPECT_EQ(one.feed(1), alone_one.feed(1));
-  const outputs expected = alone_zero.feed(4);
-  EXPECT_EQ(zero.feed(4), expected);
-  EXPECT_EQ(two.feed(4), expected);
+  const outputs expected = alone_zero.feed(2);
+  EXPECT_EQ(zero.feed(2), expected);
+  EXPECT_EQ(two.feed(2), expected);
+  EXPECT_TRUE(one.saved() == alone_one.saved());
 }
 
 TEST(fault_cases, K03_windows_go_on_where_they_were) {
@@ -108,26 +146,47 @@ TEST(fault_cases, K04_exactly_the_rows_that_are_held) {
   for (const std::size_t tokens : {1U, 2U, 31U, 32U, 33U, 100U})
     EXPECT_EQ(size(tokens), header + tokens * row);
 
-  // Heavy hitters {0, 5} beside the newest of 10.
-  fixture rows = uniform_fixture();
-  rows.key = [](headwise::head_id, position pos, std::span<float> key) {
-    fill(key, pos == 0 || pos == 5 ? 1.0F : 0.0F);
-  };
-  rows.query = [](std::uint32_t, std::uint32_t, position, std::span<float> q) { fill(q, 1.0F); };
-  half_engine hitters({1, 1, 1, 8}, {union_of(window(2), heavy_hitters(2))}, rows);
-  hitters.feed_singly(10);
-  EXPECT_EQ(hitters.kept(), (positions{0, 5, 8, 9}));
-  EXPECT_EQ(hitters.restored(hitters.saved()).kept(), (positions{0, 5, 8, 9}));
-
-  half_engine one({1, 1, 1, 8}, {window(1)}, uniform_fixture());
-  one.feed_singly(7);
-  EXPECT_EQ(one.restored(one.saved()).kept(), (positions{6}));
+  half_engine one({1, 1, 1, 8}, {headwise::global{}}, uniform_fixture());
+  one.feed(1);
+  EXPECT_EQ(one.saved().size(), header + row);
+  EXPECT_EQ(one.restored(one.saved()).kept(), (positions{0}));
   half_engine rolled({1, 1, 1, 8}, {headwise::global{}}, uniform_fixture());
   rolled.feed(8);
   ASSERT_TRUE(rolled.text().try_rollback(5));
+  EXPECT_EQ(rolled.saved().size(), header + 3 * row);
   const half_engine back = rolled.restored(rolled.saved());
   EXPECT_EQ(half_engine::visible(back.text().head({0, 0}), 3), (positions{0, 1, 2}));
-  EXPECT_EQ(rolled.saved().size(), header + 3 * row);
+}
+
+// Tokens 0 and 5 draw all attention: of 10 tokens they are kept, and the newest.
+TEST(fault_cases, K04_exactly_the_heavy_hitters_that_are_held) {
+  fixture rows = random_fixture(4);
+  rows.key = [](headwise::head_id, position pos, std::span<float> key) {
+    fill(key, pos == 0 || pos == 5 ? 1.0F : 0.0F);
+  };
+  rows.query = [](std::uint32_t, std::uint32_t, position, std::span<float> q) { fill(q, 8.0F); };
+  const auto text = [&](std::uint32_t head_dim, std::size_t tokens) {
+    half_engine made({1, 1, 1, head_dim}, {heavy_hitters(2)}, rows);
+    made.feed_singly(tokens);
+    return made;
+  };
+  const auto size = [&](std::uint32_t head_dim, std::size_t tokens) {
+    return text(head_dim, tokens).saved().size();
+  };
+  half_engine hitters = text(8, 10);
+  EXPECT_EQ(hitters.kept(), (positions{0, 5, 9}));
+  half_engine back = hitters.restored(hitters.saved());
+  EXPECT_EQ(back.kept(), (positions{0, 5, 9}));
+  EXPECT_EQ(back.saved(), hitters.saved());
+
+  // Whatever was appended and lost, three rows are in the file: only rows grow with head_dim, by
+  // two bytes an element of a key and of a value.
+  EXPECT_EQ(size(16, 10) - size(8, 10), 3U * 2 * 2 * 8);
+  EXPECT_EQ(size(16, 1) - size(8, 1), 1U * 2 * 2 * 8);
+  EXPECT_EQ(size(16, 0), size(8, 0));
+  for (const std::size_t tokens : {3U, 31U, 100U}) EXPECT_EQ(size(8, tokens), size(8, 10));
+  // A row of a key and a value, its position and score; a member of the pool another 16 bytes.
+  EXPECT_EQ(size(8, 10) - size(8, 0), 3 * (4 + 2 * 2 * 8) + 2 * 16 + 4U);
 }
 
 TEST(fault_cases, K05_an_empty_sequence) {

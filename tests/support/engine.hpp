@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,6 +109,12 @@ class engine {
   // What the newest query of a head sees; at rollback_horizon 0 also all that it holds.
   [[nodiscard]] std::vector<position> kept(headwise::head_id head = {0, 0}) const {
     return visible(text_.head(head), text_.length() - 1);
+  }
+  // Of a head that ranks: what its rows drew so far, by position.
+  [[nodiscard]] std::map<position, float> scores(headwise::head_id head) const {
+    std::map<position, float> result;
+    text_.head(head).for_each_score([&](position pos, float score) { result[pos] = score; });
+    return result;
   }
   // softmax(q K^T) V in double over these positions, of the fixture's own rows.
   [[nodiscard]] reference_output dense(std::uint32_t layer, std::uint32_t query_head,
