@@ -2,6 +2,7 @@
 //
 // Decode asks nobody for memory: not the heap, not the cache's memory resource.
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -40,11 +41,36 @@ std::vector<test_policy> mixed_plan() {
           headwise::global{}};
 }
 
+// Heavy hitters alone and in unions with every other kind, next to heads that do not rank.
+std::vector<test_policy> ranking_plan() {
+  const headwise::special_tokens special(headwise::token_classes::sink, {3, 5});
+  const auto beside = [](headwise::token_count window, headwise::token_count pool) {
+    return headwise::union_of(headwise::local_window(window), headwise::heavy_hitters(pool));
+  };
+  const auto all = [&](headwise::token_count window, headwise::token_count pool) {
+    return headwise::union_of(special, headwise::local_window(window),
+                              headwise::heavy_hitters(pool));
+  };
+  return {headwise::heavy_hitters(1),
+          headwise::heavy_hitters(40),
+          beside(1, 5),
+          beside(64, 32),
+          headwise::local_window(64),
+          all(1, 7),
+          all(33, 20),
+          headwise::union_of(stranger::every_nth(40, 3, 9), headwise::heavy_hitters(24)),
+          headwise::global{},
+          headwise::heavy_hitters(100),
+          beside(100, 50),
+          headwise::union_of(special, headwise::local_window(5))};
+}
+
 struct decoder {
   using manager = headwise::cache_manager<test_policies>;
 
-  explicit decoder(const headwise::cache_config& config)
-      : cache(three_layers, mixed_plan(), config),
+  explicit decoder(const headwise::cache_config& config,
+                   std::vector<test_policy> plan = mixed_plan())
+      : cache(three_layers, std::move(plan), config),
         text(cache.open()),
         scratch(three_layers.group_size(), three_layers.head_dim, tokens_decoded, config.memory),
         key(random.numbers(three_layers.head_dim)),
@@ -52,13 +78,16 @@ struct decoder {
         out(query.size()),
         lse(three_layers.group_size()) {}
 
-  // One token through every head, as an engine does it.
+  // One token through every head, as an engine does it: other rows and queries each time, so that
+  // ranks change.
   void decode() {
     const position pos = text.length();
     const token t{pos, static_cast<std::int32_t>(pos % 100)};
     std::optional step = text.try_append({&t, 1});
     ASSERT_TRUE(step.has_value()) << "at position " << pos;
     const std::size_t d = three_layers.head_dim;
+    for (std::vector<float>* numbers : {&key, &query})
+      for (float& x : *numbers) x = 4.0F * random.number();
     for (std::uint32_t layer = 0; layer < three_layers.layers; ++layer)
       for (std::uint32_t head = 0; head < three_layers.kv_heads; ++head) {
         const headwise::rows<const float> row(key.data(), 1, d);
@@ -103,6 +132,24 @@ TEST_P(decode_without_allocation, from_the_second_token_on) {
   EXPECT_LT(engine.text.stats().kept_ratio(), 0.5);  // most was evicted on the way
 }
 
+// The tables of scores grow until a pool and the streams before it are full, and no more.
+TEST_P(decode_without_allocation, once_the_pools_are_full) {
+  constexpr position warm_up = 300;
+  counting_resource memory;
+  decoder engine(reserved(memory, GetParam()), ranking_plan());
+  for (position i = 0; i < warm_up; ++i) engine.decode();
+  const allocation_watch heap;
+  const std::size_t memory_before = memory.calls();
+  for (position i = warm_up; i < tokens_decoded; ++i) {
+    engine.decode();
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_EQ(heap.count(), 0U);
+  EXPECT_EQ(memory.calls(), memory_before);
+  EXPECT_EQ(engine.text.length(), tokens_decoded);
+  EXPECT_LT(engine.text.stats().kept_ratio(), 0.25);
+}
+
 INSTANTIATE_TEST_SUITE_P(horizons, decode_without_allocation, testing::Values(0U, 8U));
 
 TEST(decode_memory, rollback_and_cancel_do_not_allocate_either) {
@@ -116,6 +163,26 @@ TEST(decode_memory, rollback_and_cancel_do_not_allocate_either) {
     ASSERT_TRUE(engine.text.try_rollback(4));
     const token t{engine.text.length(), 1};
     ASSERT_TRUE(engine.text.try_append({&t, 1}).has_value());  // and cancelled at once
+  }
+  EXPECT_EQ(heap.count(), 0U);
+  EXPECT_EQ(memory.calls(), memory_before);
+}
+
+TEST(decode_memory, rollback_and_cancel_of_ranked_heads_do_not_allocate_either) {
+  counting_resource memory;
+  decoder engine(reserved(memory, 8), ranking_plan());
+  const auto round = [&] {
+    for (int i = 0; i < 5; ++i) engine.decode();
+    ASSERT_TRUE(engine.text.try_rollback(4));
+    const token t{engine.text.length(), 1};
+    ASSERT_TRUE(engine.text.try_append({&t, 1}).has_value());  // and cancelled at once
+  };
+  for (int i = 0; i < 300; ++i) engine.decode();
+  const allocation_watch heap;
+  const std::size_t memory_before = memory.calls();
+  for (int i = 0; i < 200; ++i) {
+    round();
+    if (testing::Test::HasFatalFailure()) return;
   }
   EXPECT_EQ(heap.count(), 0U);
   EXPECT_EQ(memory.calls(), memory_before);

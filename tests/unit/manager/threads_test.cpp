@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Between try_append and commit any threads may write and attend different heads: four of them do,
-// and what comes out is bitwise what one thread computes. Run under the thread sanitizer as well.
+// and what comes out, the scores of heads that rank included, is bitwise what one thread computes.
+// Run under the thread sanitizer as well.
 #include <barrier>
 #include <optional>
 #include <thread>
@@ -27,7 +28,7 @@ std::vector<test_policy> mixed_plan() {
   std::vector<test_policy> plan;
   for (std::uint32_t i = 0; i < shape.heads(); ++i) {
     const headwise::special_tokens special(headwise::token_classes::sink, {2, 4});
-    switch (i % 5) {
+    switch (i % 8) {
       case 0:
         plan.emplace_back(headwise::global{});
         break;
@@ -40,8 +41,19 @@ std::vector<test_policy> mixed_plan() {
       case 3:
         plan.emplace_back(headwise::union_of(special, headwise::local_window(20)));
         break;
-      default:
+      case 4:
         plan.emplace_back(stranger::every_nth(10, 3, 30));
+        break;
+      case 5:
+        plan.emplace_back(headwise::heavy_hitters(12));
+        break;
+      case 6:
+        plan.emplace_back(
+            headwise::union_of(headwise::local_window(10), headwise::heavy_hitters(8)));
+        break;
+      default:
+        plan.emplace_back(
+            headwise::union_of(special, headwise::local_window(6), headwise::heavy_hitters(10)));
     }
   }
   return plan;
@@ -70,7 +82,7 @@ class decoder {
   }
 
   // Steps of these sizes; the heads of each are dealt out over the threads. Returns all outputs,
-  // [tokens, heads, group, head_dim].
+  // [tokens, heads, group, head_dim], and then the positions and scores of all heads that rank.
   std::vector<float> run(const std::vector<std::uint32_t>& sizes) {
     std::uint32_t total = 0;
     for (const std::uint32_t size : sizes) total += size;
@@ -96,6 +108,11 @@ class decoder {
       std::move(*step_).commit();
       step_.reset();
     }
+    for (std::uint32_t head = 0; head < shape.heads(); ++head)
+      text_->head(head_at(head)).for_each_score([&](position pos, float score) {
+        out_.push_back(static_cast<float>(pos));
+        out_.push_back(score);
+      });
     return out_;
   }
 
