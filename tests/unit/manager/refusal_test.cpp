@@ -184,5 +184,59 @@ TEST(refusals, at_any_limit_of_pages) {
   EXPECT_LT(limit, 300U);
 }
 
+// What a scheduler does: a step that the pages do not suffice for waits until there is room, and
+// pages_needed tells when. The parameter: tokens of the step.
+class a_refused_step : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  using half_engine = engine<headwise::f16>;
+
+  static headwise::cache_config limited(std::size_t pages) {
+    headwise::cache_config config;
+    config.page_tokens = 3;
+    config.rollback_horizon = 12;
+    config.pages = config.reserved_pages = pages;
+    return config;
+  }
+  void SetUp() override {
+    other.feed_singly(24);
+    while (needed() <= available()) EXPECT_EQ(text.feed(GetParam()), undisturbed.feed(GetParam()));
+    const std::string before = saved(text.text());
+    for (int tries = 0; tries < 2; ++tries) {
+      ASSERT_FALSE(text.text().try_append(next()).has_value());
+      EXPECT_TRUE(saved(text.text()) == before);
+    }
+  }
+  void expect_success() {
+    ASSERT_LE(needed(), available());
+    EXPECT_EQ(text.feed(GetParam()), undisturbed.feed(GetParam()));
+    EXPECT_TRUE(saved(text.text()) == saved(undisturbed.text()));
+  }
+  [[nodiscard]] std::vector<token> next() const {
+    return text.next_tokens(std::vector<std::int32_t>(GetParam(), 0));
+  }
+  [[nodiscard]] std::size_t needed() const { return text.text().pages_needed(next()); }
+  [[nodiscard]] std::size_t available() { return text.cache().stats().pages_available; }
+
+  half_engine text{four_heads, plan(), random_fixture(5), limited(60)};
+  half_engine other{text.shared_cache(), random_fixture(6)};
+  half_engine undisturbed{four_heads, plan(), random_fixture(5), limited(600)};
+};
+
+TEST_P(a_refused_step, succeeds_once_another_sequence_was_closed) {
+  other.text() = other.cache().open();
+  expect_success();
+}
+TEST_P(a_refused_step, succeeds_once_another_sequence_was_rolled_back) {
+  ASSERT_TRUE(other.text().try_rollback(12));
+  expect_success();
+}
+TEST_P(a_refused_step, succeeds_once_it_goes_on_from_an_earlier_token) {
+  ASSERT_TRUE(text.text().try_rollback(10));
+  ASSERT_TRUE(undisturbed.text().try_rollback(10));
+  expect_success();
+}
+
+INSTANTIATE_TEST_SUITE_P(of_tokens, a_refused_step, testing::Values(1U, 4U));
+
 }  // namespace
 }  // namespace headwise_tests
