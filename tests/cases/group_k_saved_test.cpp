@@ -242,6 +242,22 @@ TEST(fault_cases, K10_files_hold_nothing_but_the_rows) {
   EXPECT_EQ(encoded[1], std::byte{0x5a});
 }
 
+// What was taken back leaves no trace: a sequence that was emptied is saved as one that is new.
+TEST(saved_sequence, is_of_no_other_bytes_after_truncation_to_nothing) {
+  for (const test_policy& policy :
+       {test_policy(headwise::global{}), test_policy(window(4)), test_policy(heavy_hitters(2)),
+        test_policy(union_of(window(3), heavy_hitters(2)))}) {
+    half_engine used({1, 1, 1, 8}, {policy}, random_fixture(8)),
+        fresh({1, 1, 1, 8}, {policy}, random_fixture(8));
+    used.feed_singly(20);
+    ASSERT_TRUE(used.text().try_truncate(0));
+    EXPECT_TRUE(used.saved() == fresh.saved()) << headwise::to_string(headwise::make_spec(policy));
+    used.feed_singly(20);
+    fresh.feed_singly(20);
+    EXPECT_TRUE(used.saved() == fresh.saved()) << headwise::to_string(headwise::make_spec(policy));
+  }
+}
+
 // A file of another cache names what it is of and what is expected.
 TEST(saved_sequence, is_refused_by_a_cache_of_another_kind) {
   half_engine text(two_wide_heads, {headwise::global{}, window(4)}, random_fixture(6));
