@@ -2,35 +2,39 @@
 //
 // Decode attention of one query position over one head: softmax(scale * Q K^T) V over exactly the
 // rows that the query sees, for all query heads of the group at once. One pass over the K rows, a
-// stable softmax in float, one pass over the V rows; each row is decoded once for the whole group.
-// The result does not depend on how the rows are spread over slabs. In an open step a head that
-// ranks is shown the probabilities, once for each query. No allocation, no lock, no throw.
-// Different heads may be attended by different threads, each with a scratch of its own.
+// stable softmax in float, one pass over the V rows; rows are decoded in registers, in vectors as
+// wide as the processor has (row_kernels.hpp). The result does not depend on how the rows are
+// spread over slabs; its last bits depend on the width. In an open step a head that ranks is shown
+// the probabilities, once for each query. No allocation, no lock, no throw. Different heads may be
+// attended by different threads, each with a scratch of its own.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory_resource>
-#include <span>
+#include <type_traits>
 
+#include "headwise/attend/row_kernels.hpp"
 #include "headwise/core/flat_vector.hpp"
-#include "headwise/core/rows.hpp"
 #include "headwise/manager/head_view.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
-// Room for one call of attend at a time; belongs to one thread.
+// Room for one call of attend at a time, and the width that it computes in; belongs to one thread.
 class attend_scratch {
  public:
-  // max_rows: the most rows that a query will see. 4 * (group_size * max_rows + head_dim) bytes.
-  // Throws error(out_of_range) where that fills the address space.
+  // max_rows: the most rows that a query will see. 4 * (group_size * max_rows + 16 * head_dim)
+  // bytes. width: one that has_simd(). Throws error(out_of_range) where it fills the address space.
   attend_scratch(std::uint32_t group_size, std::uint32_t head_dim, std::size_t max_rows,
-                 std::pmr::memory_resource* memory = std::pmr::get_default_resource())
-      : group_size_(group_size), max_rows_(max_rows), row_(memory), weights_(memory) {
+                 std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+                 simd_width width = widest_simd())
+      : width_(width),
+        group_size_(group_size),
+        head_dim_(head_dim),
+        max_rows_(max_rows),
+        decoded_(memory),
+        weights_(memory) {
     const std::size_t weights = checked_size(group_size, max_rows);
-    row_.reserve(head_dim);
-    row_.resize(head_dim);
+    decoded_.reserve(decoded_rows * head_dim);
+    decoded_.resize(decoded_rows * head_dim);
     weights_.reserve(weights);
     weights_.resize(weights);
   }
@@ -55,43 +59,47 @@ class attend_scratch {
   friend void attend(const head_view<Key, Value>&, position, rows<const float>, float, rows<float>,
                      std::span<float>, attend_scratch&) noexcept;
 
+  static constexpr std::size_t decoded_rows = 16;
+
+  simd_width width_;
   std::uint32_t group_size_;
+  std::uint32_t head_dim_;
   std::size_t max_rows_;
   std::size_t seen_ = 0;
-  detail::flat_vector<float> row_;      // [head_dim], a decoded row
+  detail::flat_vector<float> decoded_;  // [decoded_rows, head_dim], of codecs without kernels
   detail::flat_vector<float> weights_;  // [group_size, max_rows]: logits, then probabilities
 };
 
 namespace detail {
 
-// Sixteen partial sums: independent chains for the adder and, to a compiler, vector lanes.
-[[nodiscard]] inline float dot(const float* a, const float* b, std::size_t d) noexcept {
-  constexpr std::size_t lanes = 16;
-  float sums[lanes] = {};
-  std::size_t i = 0;
-  for (; i + lanes <= d; i += lanes)
-    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  for (std::size_t lane = 0; i + lane < d; ++lane) sums[lane] += a[i + lane] * b[i + lane];
-  for (std::size_t half = lanes / 2; half > 0; half /= 2)
-    for (std::size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-  return sums[0];
-}
+// What the kernels read: rows of the codec itself, or floats that it was decoded to.
+template <row_codec Codec>
+using kernel_codec = std::conditional_t<vectorised_codec<Codec>, Codec, f32>;
 
-inline void add_scaled(float weight, const float* row, float* sum, std::size_t d) noexcept {
-  for (std::size_t i = 0; i < d; ++i) sum[i] += weight * row[i];
-}
-
-// In place: logits become probabilities. Returns log(sum(exp(logits))).
-[[nodiscard]] inline float softmax(std::span<float> logits) noexcept {
-  const float top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (float& logit : logits) {
-    logit = std::exp(logit - top);
-    sum += static_cast<double>(logit);
+// fn(block, first) for blocks of kernel_codec<Codec>, `first` being the index of the first row.
+// block: rows of Codec; decoded: room for some.
+template <row_codec Codec, class Fn>
+void for_each_block(const row_block& block, const rows<float>& decoded, Fn&& fn) {
+  if constexpr (vectorised_codec<Codec>) {
+    fn(block, std::size_t{0});
+  } else {
+    for (std::size_t first = 0; first < block.count; first += decoded.count) {
+      const std::size_t part = std::min(decoded.count, block.count - first);
+      for (std::size_t r = 0; r < part; ++r)
+        Codec::decode(block.row + (first + r) * Codec::row_bytes(decoded.width), decoded[r]);
+      fn(row_block{reinterpret_cast<const std::byte*>(decoded.data), part, nullptr}, first);
+    }
   }
-  const float scale = static_cast<float>(1.0 / sum);
-  for (float& weight : logits) weight *= scale;
-  return top + static_cast<float>(std::log(sum));
+}
+// fn(slab, next) for what the query sees; next: the slab after it, or one of no rows.
+template <class View, class Fn>
+void for_each_pair(const View& view, position query, Fn&& fn) {
+  slab before{};
+  view.for_each_slab(query, [&](const slab& s) {
+    if (before.count > 0) fn(before, s);
+    before = s;
+  });
+  if (before.count > 0) fn(before, slab{});
 }
 
 }  // namespace detail
@@ -102,45 +110,48 @@ inline void add_scaled(float weight, const float* row, float* sum, std::size_t d
 template <row_codec Key, row_codec Value>
 void attend(const head_view<Key, Value>& view, position query, rows<const float> queries,
             float scale, rows<float> out, std::span<float> lse, attend_scratch& scratch) noexcept {
-  const std::size_t d = view.head_dim();
-  const std::size_t group = queries.count;
-  HEADWISE_EXPECTS(
-      group == view.group_size() && group == scratch.group_size() && out.count == group,
-      "attend takes the query rows of one whole group");
-  HEADWISE_EXPECTS(queries.width == d && out.width == d && scratch.row_.size() == d,
+  HEADWISE_EXPECTS(queries.count == view.group_size() && queries.count == scratch.group_size_ &&
+                       out.count == queries.count,
+                   "attend takes the query rows of one whole group");
+  HEADWISE_EXPECTS(view.head_dim() == scratch.head_dim_ && queries.width == scratch.head_dim_ &&
+                       out.width == scratch.head_dim_,
                    "a row of attend is not head_dim wide");
-  HEADWISE_EXPECTS(lse.empty() || lse.size() == group, "lse holds one number for each query head");
+  HEADWISE_EXPECTS(lse.empty() || lse.size() == queries.count,
+                   "lse holds one number for each query head");
 
-  float* const row = scratch.row_.data();
-  const auto weights = [&](std::size_t g) {
-    return scratch.weights_.data() + g * scratch.max_rows_;
-  };
+  const detail::row_kernels key = detail::row_kernels_at<detail::kernel_codec<Key>>(scratch.width_);
+  const detail::row_kernels value =
+      detail::row_kernels_at<detail::kernel_codec<Value>>(scratch.width_);
+  const rows<float> decoded(scratch.decoded_.data(), attend_scratch::decoded_rows,
+                            scratch.head_dim_);
+  float* const weights = scratch.weights_.data();
+  const std::size_t stride = scratch.max_rows_;
   std::size_t seen = 0;
   [[maybe_unused]] bool own_row = false;
-  view.for_each_slab(query, [&](const slab& s) {
+  detail::for_each_pair(view, query, [&](const slab& s, const slab& next) {
     own_row |= s.positions[s.count - 1] == query;
-    HEADWISE_EXPECTS(seen + s.count <= scratch.max_rows_, "attend_scratch has too few rows");
-    for (std::uint32_t r = 0; r < s.count; ++r, ++seen) {
-      Key::decode(s.keys + r * Key::row_bytes(d), {row, d});
-      for (std::size_t g = 0; g < group; ++g)
-        weights(g)[seen] = scale * detail::dot(queries[g].data(), row, d);
-    }
+    HEADWISE_EXPECTS(seen + s.count <= stride, "attend_scratch has too few rows");
+    detail::for_each_block<Key>({s.keys, s.count, next.keys}, decoded,
+                                [&](const auto& block, std::size_t first) {
+                                  key.dots(block, queries, scale, weights + seen + first, stride);
+                                });
+    seen += s.count;
   });
   HEADWISE_EXPECTS(own_row, "the query's own row is not written yet");
   scratch.seen_ = seen;
 
-  for (std::size_t g = 0; g < group; ++g) {
-    const float log_sum = detail::softmax({weights(g), seen});
+  for (std::size_t g = 0; g < queries.count; ++g) {
+    const float log_sum = detail::softmax_at(scratch.width_)({weights + g * stride, seen});
     if (!lse.empty()) lse[g] = log_sum;
     std::fill(out[g].begin(), out[g].end(), 0.0F);
   }
   seen = 0;
-  view.for_each_slab(query, [&](const slab& s) {
-    for (std::uint32_t r = 0; r < s.count; ++r, ++seen) {
-      Value::decode(s.values + r * Value::row_bytes(d), {row, d});
-      for (std::size_t g = 0; g < group; ++g)
-        detail::add_scaled(weights(g)[seen], row, out[g].data(), d);
-    }
+  detail::for_each_pair(view, query, [&](const slab& s, const slab& next) {
+    detail::for_each_block<Value>({s.values, s.count, next.values}, decoded,
+                                  [&](const auto& block, std::size_t first) {
+                                    value.sums(block, weights + seen + first, stride, out);
+                                  });
+    seen += s.count;
   });
   if (view.awaits_attention(query)) view.observe(query, scratch.weights());
 }

@@ -130,7 +130,7 @@ TEST(attend_scratch, refuses_sizes_that_wrap) {
 TEST(attend_scratch, takes_its_memory_once) {
   counting_resource memory;
   const headwise::attend_scratch scratch(4, 64, 1000, &memory);
-  EXPECT_EQ(memory.bytes(), 4U * (4 * 1000 + 64));
+  EXPECT_EQ(memory.bytes(), 4U * (4 * 1000 + 16 * 64));
   EXPECT_EQ(scratch.max_rows(), 1000U);
 }
 

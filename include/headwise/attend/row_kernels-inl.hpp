@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops of decode attention, written once over a vector of HEADWISE_SIMD_BYTES, which
+// row_kernels.hpp defines and includes this text for, width by width; alone it is empty. Each width
+// is compiled for the processors that have it, whatever the options of the unit.
+//
+// A row is decoded in registers, for up to four query heads at a time. A sum depends on the
+// elements and the width alone, never on how rows are cut into slabs or tiles: each dot product is
+// one chain of fused steps along the row and then a fixed tree over the lanes, each output element
+// one chain along the rows. Helpers are forced inline, since a vector must not be an argument of a
+// real call.
+#ifdef HEADWISE_SIMD_BYTES
+
+#if HEADWISE_SIMD_BYTES == 16
+namespace simd_16 {
+#elif HEADWISE_SIMD_BYTES == 32
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,fma,f16c")
+#endif
+namespace simd_32 {
+#elif HEADWISE_SIMD_BYTES == 64
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512vl"))), \
+                             apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512vl")
+#endif
+namespace simd_64 {
+#endif
+
+#if HEADWISE_SIMD_BYTES == 64 || defined(__aarch64__)
+inline constexpr std::size_t registers = 32;
+#else
+inline constexpr std::size_t registers = 16;
+#endif
+inline constexpr std::size_t lanes = HEADWISE_SIMD_BYTES / sizeof(float);
+using vec [[gnu::vector_size(HEADWISE_SIMD_BYTES)]] = float;
+using ints [[gnu::vector_size(HEADWISE_SIMD_BYTES)]] = std::int32_t;
+using quad [[gnu::vector_size(16)]] = float;
+
+template <class V>
+[[gnu::always_inline]] inline V load(const void* from) noexcept {
+  V v;
+  std::memcpy(&v, from, sizeof(v));
+  return v;
+}
+[[gnu::always_inline]] inline void store(float* to, const vec& v) noexcept {
+  std::memcpy(to, &v, sizeof(v));
+}
+[[gnu::always_inline]] inline vec broadcast(float x) noexcept {
+  return x - vec{};
+}
+[[gnu::always_inline]] inline ints bits_of(const vec& v) noexcept {
+  return load<ints>(&v);
+}
+[[gnu::always_inline]] inline vec float_of(const ints& v) noexcept {
+  return load<vec>(&v);
+}
+
+// a * b + c, rounded once where the processor can.
+[[gnu::always_inline]] inline vec fma(const vec& a, const vec& b, const vec& c) noexcept {
+#if HEADWISE_SIMD_BYTES == 64
+  return _mm512_fmadd_ps(a, b, c);
+#elif HEADWISE_SIMD_BYTES == 32
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f32(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+// The elements of a row from `at` on, as floats.
+[[gnu::always_inline]] inline vec load_row(f32, const std::byte* at) noexcept {
+  return load<vec>(at);
+}
+[[gnu::always_inline]] inline vec load_row(bf16, const std::byte* at) noexcept {
+#if HEADWISE_SIMD_BYTES == 64
+  const auto wide = _mm512_maskz_cvtepu16_epi32(0xffff, load<__m256i>(at));
+#elif HEADWISE_SIMD_BYTES == 32
+  const auto wide = _mm256_cvtepu16_epi32(load<__m128i>(at));
+#else
+  using halves [[gnu::vector_size(8)]] = std::uint16_t;
+  const auto wide = __builtin_convertvector(load<halves>(at), ints);
+#endif
+  return float_of(load<ints>(&wide) << 16);
+}
+#if HEADWISE_SIMD_BYTES == 16 && !defined(__aarch64__)
+// As float_from_f16() in codec/f16.hpp; a call, since it is long and few processors need it.
+[[gnu::noinline]] inline vec load_row(f16, const std::byte* at) noexcept {
+  using halves [[gnu::vector_size(8)]] = std::uint16_t;
+  const ints half = __builtin_convertvector(load<halves>(at), ints);
+  const ints shifted = (half & 0x7fff) << 13, exponent = shifted & 0x0f800000;
+  const ints normal = shifted + (112 << 23) + ((exponent == 0x0f800000) & (112 << 23));
+  const vec subnormal =
+      float_of((shifted & 0x007fffff) | (113 << 23)) - float_of(ints{} + (113 << 23));
+  const ints tiny = exponent == 0;
+  return float_of(((half & 0x8000) << 16) | (tiny & bits_of(subnormal)) | (~tiny & normal));
+}
+#else
+[[gnu::always_inline]] inline vec load_row(f16, const std::byte* at) noexcept {
+#if HEADWISE_SIMD_BYTES == 64
+  return _mm512_maskz_cvtph_ps(0xffff, load<__m256i>(at));
+#elif HEADWISE_SIMD_BYTES == 32
+  return _mm256_cvtph_ps(load<__m128i>(at));
+#else
+  return vcvt_f32_f16(load<float16x4_t>(at));
+#endif
+}
+#endif
+// The last `count` elements, below `lanes`, and zeros. Out of line: it is rare, and there are many.
+template <class Codec>
+[[gnu::noinline]] void decode_part(const std::byte* at, std::size_t count, float* to) noexcept {
+  std::memset(to, 0, sizeof(vec));
+  Codec::decode(at, {to, count});
+}
+template <class Codec>
+[[gnu::always_inline]] inline vec load_part(const std::byte* at, std::size_t count) noexcept {
+  float padded[lanes];
+  decode_part<Codec>(at, count, padded);
+  return load<vec>(padded);
+}
+template <class Codec>
+[[gnu::always_inline]] inline vec load_at(const std::byte* row, std::size_t i,
+                                          std::size_t count) noexcept {
+  const std::byte* const at = row + Codec::row_bytes(i);
+  return count == lanes ? load_row(Codec{}, at) : load_part<Codec>(at, count);
+}
+
+// Within each 16 bytes: the lower (upper) halves of a and b, a unit of `Unit` lanes of each by
+// turns.
+template <std::size_t Unit, bool Upper, std::size_t... I>
+[[gnu::always_inline]] inline vec interleave(const vec& a, const vec& b,
+                                             std::index_sequence<I...>) noexcept {
+  return __builtin_shufflevector(
+      a, b,
+      static_cast<int>(I / 4 * 4 + (Upper ? 2 : 0) + I % 4 / (2 * Unit) * Unit + I % Unit +
+                       (I % 4 / Unit % 2 == 1 ? lanes : 0))...);
+}
+template <std::size_t Unit>
+[[gnu::always_inline]] inline vec add_interleaved(const vec& a, const vec& b) noexcept {
+  constexpr auto all = std::make_index_sequence<lanes>{};
+  return interleave<Unit, false>(a, b, all) + interleave<Unit, true>(a, b, all);
+}
+// The sums over the lanes of four vectors.
+[[gnu::always_inline]] inline quad sums_of(const vec& a, const vec& b, const vec& c,
+                                           const vec& d) noexcept {
+  const vec all = add_interleaved<2>(add_interleaved<1>(a, b), add_interleaved<1>(c, d));
+#if HEADWISE_SIMD_BYTES == 64
+  return (__builtin_shufflevector(all, all, 0, 1, 2, 3) +
+          __builtin_shufflevector(all, all, 4, 5, 6, 7)) +
+         (__builtin_shufflevector(all, all, 8, 9, 10, 11) +
+          __builtin_shufflevector(all, all, 12, 13, 14, 15));
+#elif HEADWISE_SIMD_BYTES == 32
+  return __builtin_shufflevector(all, all, 0, 1, 2, 3) +
+         __builtin_shufflevector(all, all, 4, 5, 6, 7);
+#else
+  return all;
+#endif
+}
+
+// Elements i .. i + count of R rows and G queries; count is at most `lanes`.
+template <class Codec, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void add_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
+                                                const rows<const float>& queries, std::size_t i,
+                                                std::size_t count) noexcept {
+  vec keys[R];
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < R; ++r) keys[r] = load_at<Codec>(row[r], i, count);
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < G; ++g) {
+    const vec query = load_at<f32>(
+        reinterpret_cast<const std::byte*>(queries.data + g * queries.stride), i, count);
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) sums[g][r] = fma(keys[r], query, sums[g][r]);
+  }
+}
+// weights[g * stride + r] = scale * <query g, row r>, for R rows, or the first `count`, and G
+// queries.
+template <class Codec, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void dot_tile(const std::byte* first, std::size_t count,
+                                            const rows<const float>& queries, float scale,
+                                            float* weights, std::size_t stride) noexcept {
+  const std::size_t d = queries.width;
+  const std::byte* row[R];
+  for (std::size_t r = 0; r < R; ++r) row[r] = first + std::min(r, count - 1) * Codec::row_bytes(d);
+  vec sums[G][R] = {};
+  std::size_t i = 0;
+  for (; i + lanes <= d; i += lanes) add_products<Codec>(sums, row, queries, i, lanes);
+  if (i < d) add_products<Codec>(sums, row, queries, i, d - i);
+  if constexpr (R < 4) {
+    static_assert(G == 4);
+    for (std::size_t r = 0; r < R; ++r) {
+      const quad four = sums_of(sums[0][r], sums[1][r], sums[2][r], sums[3][r]) * scale;
+      if (r < count)
+        for (std::size_t g = 0; g < G; ++g) weights[g * stride + r] = four[g];
+    }
+  } else {
+    static_assert(R == 4);
+    for (std::size_t g = 0; g < G; ++g) {
+      const quad four = sums_of(sums[g][0], sums[g][1], sums[g][2], sums[g][3]) * scale;
+      std::memcpy(weights + g * stride, &four, count * sizeof(float));
+    }
+  }
+}
+// Asks for the rows that come next while these are read.
+[[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+}
+template <class Codec, std::size_t G>
+void dots_of(const row_block& block, const rows<const float>& queries, float scale, float* weights,
+             std::size_t stride) noexcept {
+  // As many rows as registers hold the sums of.
+  constexpr std::size_t at_once = G == 4 && registers < 32 ? 2 : 4;
+  const std::size_t row_bytes = Codec::row_bytes(queries.width);
+  for (std::size_t r = 0; r < block.count; r += at_once) {
+    if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, at_once * row_bytes);
+    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, std::min(at_once, block.count - r),
+                                queries, scale, weights + r, stride);
+  }
+}
+template <class Codec>
+void dots(const row_block& block, const rows<const float>& queries, float scale, float* weights,
+          std::size_t stride) noexcept {
+  row_block again = block;
+  for (std::size_t g = 0; g < queries.count; g += 4) {
+    const std::size_t few = std::min<std::size_t>(4, queries.count - g);
+    const rows<const float> part(queries.data + g * queries.stride, few, queries.width,
+                                 queries.stride);
+    float* const to = weights + g * stride;
+    if (few == 4) dots_of<Codec, 4>(again, part, scale, to, stride);
+    if (few == 3) dots_of<Codec, 3>(again, part, scale, to, stride);
+    if (few == 2) dots_of<Codec, 2>(again, part, scale, to, stride);
+    if (few == 1) dots_of<Codec, 1>(again, part, scale, to, stride);
+    again.ahead = nullptr;
+  }
+}
+
+// Elements i .. of G outputs, T vectors of `width` elements each: out[g] += weights[g][r] * row r.
+template <class Codec, std::size_t T, std::size_t G>
+[[gnu::always_inline]] inline void sum_tile(const row_block& block, std::size_t row_bytes,
+                                            std::size_t i, std::size_t width, const float* weights,
+                                            std::size_t stride, const rows<float>& out) noexcept {
+  vec sums[G][T];
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < G; ++g)
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < T; ++t)
+      sums[g][t] = load_at<f32>(reinterpret_cast<const std::byte*>(out.data + g * out.stride),
+                                i + t * lanes, width);
+  for (std::size_t r = 0; r < block.count; ++r) {
+    if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, row_bytes);
+    vec values[T];
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < T; ++t)
+      values[t] = load_at<Codec>(block.row + r * row_bytes, i + t * lanes, width);
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < G; ++g) {
+      const vec weight = broadcast(weights[g * stride + r]);
+#pragma GCC unroll 8
+      for (std::size_t t = 0; t < T; ++t) sums[g][t] = fma(weight, values[t], sums[g][t]);
+    }
+  }
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < G; ++g)
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < T; ++t)
+      std::memcpy(out.data + g * out.stride + i + t * lanes, &sums[g][t], width * sizeof(float));
+}
+template <class Codec, std::size_t G>
+void sums_for(row_block block, const float* weights, std::size_t stride,
+              const rows<float>& out) noexcept {
+  constexpr std::size_t at_once = (G == 1 ? 8 : G == 2 ? 4 : 2) * registers / 16;
+  const std::size_t d = out.width, row_bytes = Codec::row_bytes(d);
+  std::size_t i = 0;
+  for (; i + at_once * lanes <= d; i += at_once * lanes, block.ahead = nullptr)
+    sum_tile<Codec, at_once, G>(block, row_bytes, i, lanes, weights, stride, out);
+  for (; i < d; i += lanes, block.ahead = nullptr)
+    sum_tile<Codec, 1, G>(block, row_bytes, i, std::min(lanes, d - i), weights, stride, out);
+}
+template <class Codec>
+void sums(const row_block& block, const float* weights, std::size_t stride,
+          const rows<float>& out) noexcept {
+  row_block again = block;
+  for (std::size_t g = 0; g < out.count; g += 4) {
+    const std::size_t few = std::min<std::size_t>(4, out.count - g);
+    const rows<float> part(out.data + g * out.stride, few, out.width, out.stride);
+    const float* const from = weights + g * stride;
+    if (few == 4) sums_for<Codec, 4>(again, from, stride, part);
+    if (few == 3) sums_for<Codec, 3>(again, from, stride, part);
+    if (few == 2) sums_for<Codec, 2>(again, from, stride, part);
+    if (few == 1) sums_for<Codec, 1>(again, from, stride, part);
+    again.ahead = nullptr;
+  }
+}
+
+// exp(x) for x <= 0, within 2 units in the last place; 0 below -87.3, where it is no normal number.
+// A NaN stays one. x = n ln 2 + r, and exp(r) = 1 + r + r^2 p(r).
+[[gnu::always_inline]] inline vec exp_of(const vec& x) noexcept {
+  constexpr float lowest = -87.3F, shift = 12582912.0F;  // 1.5 * 2^23: adding it rounds
+  const ints gone = x < lowest;
+  const vec in_range = float_of((gone & bits_of(broadcast(lowest))) | (~gone & bits_of(x)));
+  const vec shifted = fma(in_range, broadcast(0x1.715476p+0F), broadcast(shift));
+  const vec n = shifted - shift;
+  vec r = fma(n, broadcast(-0x1.62e400p-1F), in_range);
+  r = fma(n, broadcast(-0x1.7f7d1cp-20F), r);
+  vec p = broadcast(0x1.6a2434p-10F);  // minimax for the relative error of exp on |r| <= ln 2 / 2
+  p = fma(p, r, broadcast(0x1.1239e2p-7F));
+  p = fma(p, r, broadcast(0x1.5558f2p-5F));
+  p = fma(p, r, broadcast(0x1.555492p-3F));
+  p = fma(p, r, broadcast(0x1.fffffcp-2F));
+  const vec small = fma(p, r * r, r) + 1.0F;
+  const ints power = (bits_of(shifted) - std::bit_cast<std::int32_t>(shift) + 127) << 23;
+  return float_of(~gone & bits_of(small * float_of(power)));
+}
+
+// As detail::softmax.
+inline float softmax(std::span<float> logits) noexcept {
+  const std::size_t n = logits.size(), whole = n / lanes * lanes;
+  constexpr float least = -std::numeric_limits<float>::infinity();
+  vec padded = broadcast(least);  // the last logits
+  std::memcpy(&padded, logits.data() + whole, (n - whole) * sizeof(float));
+  vec tops = padded;
+  for (std::size_t i = 0; i < whole; i += lanes) {
+    const vec v = load<vec>(logits.data() + i);
+    const ints above = v > tops;
+    tops = float_of((above & bits_of(v)) | (~above & bits_of(tops)));
+  }
+  float top = least;
+  for (std::size_t lane = 0; lane < lanes; ++lane) top = std::max(top, tops[lane]);
+
+  double sum = 0.0;
+  for (std::size_t i = 0; i < whole;) {
+    vec part = {};  // few enough that float loses nothing that counts
+    for (const std::size_t end = std::min(whole, i + 64 * lanes); i < end; i += lanes) {
+      const vec v = exp_of(load<vec>(logits.data() + i) - top);
+      store(logits.data() + i, v);
+      part += v;
+    }
+    for (std::size_t lane = 0; lane < lanes; ++lane) sum += static_cast<double>(part[lane]);
+  }
+  padded = exp_of(padded - top);
+  std::memcpy(logits.data() + whole, &padded, (n - whole) * sizeof(float));
+  for (std::size_t lane = 0; lane < n - whole; ++lane) sum += static_cast<double>(padded[lane]);
+
+  const auto scale = static_cast<float>(1.0 / sum);
+  for (std::size_t i = 0; i < whole; i += lanes)
+    store(logits.data() + i, load<vec>(logits.data() + i) * scale);
+  for (std::size_t i = whole; i < n; ++i) logits[i] *= scale;
+  return top + static_cast<float>(std::log(sum));
+}
+
+}  // namespace
+#if HEADWISE_SIMD_BYTES > 16
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+#endif
+#undef HEADWISE_SIMD_BYTES
+#endif  // HEADWISE_SIMD_BYTES

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// row_kernels: the loops of decode attention over slabs, for each width of vector that a processor
+// may have (row_kernels-inl.hpp). Which one is asked of the processor at run time, so a build
+// without -march takes the best; no option of the consumer's changes but inside these functions.
+//
+//   weights[g, r] = scale * <queries[g], row r>              dots,    O(group * rows * head_dim)
+//   out[g]       += sum over r of weights[g, r] * row r      sums,    the same
+//   logits become probabilities, returns log(sum(exp))       softmax, O(n)
+//
+// queries, out: [group, head_dim]; rows: [count, Codec::row_bytes(head_dim)] bytes, any alignment.
+// Pure: any number of threads.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "headwise/codec/bf16.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/codec/f32.hpp"
+#include "headwise/core/rows.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+
+// The widths in bytes. `portable` is what every processor of the architecture has (SSE2, NEON).
+enum class simd_width : std::uint8_t { portable = 16, avx2 = 32, avx512 = 64 };
+
+namespace detail {
+
+struct row_block {
+  const std::byte* row;  // the first of `count`
+  std::size_t count;
+  const std::byte* ahead;  // where the rows to be read next lie, to be asked for; or nullptr
+};
+
+#define HEADWISE_SIMD_BYTES 16
+#include "headwise/attend/row_kernels-inl.hpp"
+#if defined(__x86_64__)
+#define HEADWISE_SIMD_BYTES 32
+#include "headwise/attend/row_kernels-inl.hpp"
+#define HEADWISE_SIMD_BYTES 64
+#include "headwise/attend/row_kernels-inl.hpp"
+#endif
+
+using softmax_kernel = float (*)(std::span<float>) noexcept;
+
+// The loops over the rows of one codec.
+struct row_kernels {
+  void (*dots)(const row_block&, const rows<const float>& queries, float scale, float* weights,
+               std::size_t stride) noexcept;
+  void (*sums)(const row_block&, const float* weights, std::size_t stride,
+               const rows<float>& out) noexcept;
+};
+template <class Codec>
+concept vectorised_codec =
+    std::same_as<Codec, f32> || std::same_as<Codec, f16> || std::same_as<Codec, bf16>;
+
+template <vectorised_codec Codec>
+[[nodiscard]] row_kernels row_kernels_at(simd_width width) noexcept {
+#if defined(__x86_64__)
+  if (width == simd_width::avx512) return {simd_64::dots<Codec>, simd_64::sums<Codec>};
+  if (width == simd_width::avx2) return {simd_32::dots<Codec>, simd_32::sums<Codec>};
+#endif
+  static_cast<void>(width);
+  return {simd_16::dots<Codec>, simd_16::sums<Codec>};
+}
+[[nodiscard]] inline softmax_kernel softmax_at(simd_width width) noexcept {
+#if defined(__x86_64__)
+  if (width == simd_width::avx512) return simd_64::softmax;
+  if (width == simd_width::avx2) return simd_32::softmax;
+#endif
+  static_cast<void>(width);
+  return simd_16::softmax;
+}
+
+}  // namespace detail
+
+// Whether this processor and its operating system run a width. Ask once, not for each call.
+[[nodiscard]] inline bool has_simd(simd_width width) noexcept {
+#if defined(__x86_64__)
+  if (width == simd_width::avx512)
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+           __builtin_cpu_supports("avx512vl") != 0 && has_simd(simd_width::avx2);
+  if (width == simd_width::avx2) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+           __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }
+#endif
+  return width == simd_width::portable;
+}
+[[nodiscard]] inline simd_width widest_simd() noexcept {
+  if (has_simd(simd_width::avx512)) return simd_width::avx512;
+  return has_simd(simd_width::avx2) ? simd_width::avx2 : simd_width::portable;
+}
+
+HEADWISE_NAMESPACE_END

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of every width that this processor has, against double precision.
+#include "headwise/attend/row_kernels.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "headwise/attend/attend.hpp"
+#include "support/engine.hpp"
+#include "support/packed_nibbles.hpp"
+#include "support/random.hpp"
+
+namespace headwise_tests {
+namespace {
+
+using headwise::rows;
+using headwise::simd_width;
+namespace detail = headwise::detail;
+
+[[nodiscard]] std::vector<simd_width> widths_of_this_machine() {
+  std::vector<simd_width> result;
+  for (const simd_width width : {simd_width::portable, simd_width::avx2, simd_width::avx512})
+    if (headwise::has_simd(width)) result.push_back(width);
+  return result;
+}
+
+// One group of queries and some encoded rows at an address that is a multiple of nothing.
+template <class Codec>
+struct problem {
+  problem(std::size_t d_, std::size_t group_, std::size_t count_)
+      : d(d_), group(group_), count(count_), bytes(1 + count_ * Codec::row_bytes(d_)) {
+    random_source random(static_cast<std::uint32_t>(d_ * 64 + group_));
+    queries = random.numbers(group * d);
+    weights = random.numbers(group * count);
+    for (std::size_t r = 0; r < count; ++r) {
+      const std::vector<float> row = random.numbers(d);
+      Codec::encode(row, bytes.data() + 1 + r * Codec::row_bytes(d));
+      decoded.emplace_back(d);
+      Codec::decode(bytes.data() + 1 + r * Codec::row_bytes(d), decoded.back());
+    }
+  }
+  [[nodiscard]] const std::byte* row(std::size_t r) const {
+    return bytes.data() + 1 + r * Codec::row_bytes(d);
+  }
+  [[nodiscard]] rows<const float> all_queries() const { return {queries.data(), group, d}; }
+
+  std::size_t d, group, count;
+  std::vector<std::byte> bytes;
+  std::vector<float> queries, weights;
+  std::vector<std::vector<float>> decoded;
+};
+
+constexpr float epsilon = std::numeric_limits<float>::epsilon();
+constexpr float scale = 0.3F;
+
+// 1. each dot product is right: every step rounds by at most epsilon of the sum of magnitudes
+// 2. bitwise the same for one row at a time: no tile shows
+template <class Codec>
+void expect_dots(simd_width width, const problem<Codec>& p) {
+  const auto kernels = detail::row_kernels_at<Codec>(width);
+  const std::size_t stride = p.count + 3;
+  std::vector<float> got(p.group * stride, 7.0F), singly(p.group * stride, 7.0F);
+  kernels.dots({p.row(0), p.count, p.row(0)}, p.all_queries(), scale, got.data(), stride);
+  for (std::size_t r = 0; r < p.count; ++r)
+    kernels.dots({p.row(r), 1, nullptr}, p.all_queries(), scale, singly.data() + r, stride);
+  EXPECT_EQ(std::memcmp(got.data(), singly.data(), got.size() * sizeof(float)), 0);  // 2
+  for (std::size_t g = 0; g < p.group; ++g)
+    for (std::size_t r = 0; r < stride; ++r) {
+      if (r >= p.count) {
+        ASSERT_EQ(got[g * stride + r], 7.0F);
+        continue;
+      }
+      double sum = 0.0, magnitudes = 0.0;
+      for (std::size_t i = 0; i < p.d; ++i) {
+        const double product = double{p.queries[g * p.d + i]} * double{p.decoded[r][i]};
+        sum += product;
+        magnitudes += std::abs(product);
+      }
+      ASSERT_NEAR(double{got[g * stride + r]}, double{scale} * sum,
+                  double{scale} * static_cast<double>(p.d + 2) * double{epsilon} * magnitudes)
+          << p.d << ' ' << p.group << ' ' << r;  // 1
+    }
+}
+
+// The same two, for sums of rows; what lies between the outputs is left alone.
+template <class Codec>
+void expect_sums(simd_width width, const problem<Codec>& p) {
+  const auto kernels = detail::row_kernels_at<Codec>(width);
+  const std::size_t stride = p.d + 2;
+  std::vector<float> got(p.group * stride, 0.5F), singly(p.group * stride, 0.5F);
+  kernels.sums({p.row(0), p.count, p.row(0)}, p.weights.data(), p.count,
+               {got.data(), p.group, p.d, stride});
+  for (std::size_t r = 0; r < p.count; ++r)
+    kernels.sums({p.row(r), 1, nullptr}, p.weights.data() + r, p.count,
+                 {singly.data(), p.group, p.d, stride});
+  EXPECT_EQ(std::memcmp(got.data(), singly.data(), got.size() * sizeof(float)), 0);  // 2
+  for (std::size_t g = 0; g < p.group; ++g)
+    for (std::size_t i = 0; i < stride; ++i) {
+      if (i >= p.d) {
+        ASSERT_EQ(got[g * stride + i], 0.5F);
+        continue;
+      }
+      double sum = 0.5, magnitudes = 0.5;
+      for (std::size_t r = 0; r < p.count; ++r) {
+        const double product = double{p.weights[g * p.count + r]} * double{p.decoded[r][i]};
+        sum += product;
+        magnitudes += std::abs(product);
+      }
+      ASSERT_NEAR(double{got[g * stride + i]}, sum,
+                  static_cast<double>(p.count + 2) * double{epsilon} * magnitudes)
+          << p.d << ' ' << p.group << ' ' << i;  // 1
+    }
+}
+
+template <class Codec>
+void expect_kernels() {
+  for (const simd_width width : widths_of_this_machine())
+    for (const std::size_t d : {1U, 3U, 4U, 7U, 8U, 15U, 16U, 17U, 33U, 64U, 80U, 96U, 128U, 257U})
+      for (const std::size_t group : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U})
+        for (const std::size_t count : {1U, 2U, 3U, 4U, 5U, 8U, 37U}) {
+          const problem<Codec> p(d, group, count);
+          expect_dots(width, p);
+          expect_sums(width, p);
+        }
+}
+
+TEST(row_kernels, f32_rows) {
+  expect_kernels<headwise::f32>();
+}
+TEST(row_kernels, f16_rows) {
+  expect_kernels<headwise::f16>();
+}
+TEST(row_kernels, bf16_rows) {
+  expect_kernels<headwise::bf16>();
+}
+
+// Every half and its decoding by the codec, subnormal ones, infinities and NaN included.
+TEST(row_kernels, decode_what_the_codec_decodes) {
+  for (const simd_width width : widths_of_this_machine()) {
+    const auto f16_kernels = detail::row_kernels_at<headwise::f16>(width);
+    const auto bf16_kernels = detail::row_kernels_at<headwise::bf16>(width);
+    constexpr std::size_t d = 16;
+    const float one = 1.0F;
+    for (std::uint32_t first = 0; first < 65536; first += d) {
+      std::array<std::uint16_t, d> bits;
+      for (std::size_t i = 0; i < d; ++i) bits[i] = static_cast<std::uint16_t>(first + i);
+      const auto* const row = reinterpret_cast<const std::byte*>(bits.data());
+      const auto expect_decoded = [&](const detail::row_kernels& kernels, auto codec) {
+        std::array<float, d> got{}, expected{};
+        kernels.sums({row, 1, nullptr}, &one, 1, {got.data(), 1, d});  // 1 * x + 0
+        decltype(codec)::decode(row, expected);
+        for (std::size_t i = 0; i < d; ++i)
+          ASSERT_TRUE(got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i])))
+              << first + i << ": " << got[i] << ", not " << expected[i];
+      };
+      expect_decoded(f16_kernels, headwise::f16{});
+      expect_decoded(bf16_kernels, headwise::bf16{});
+    }
+  }
+}
+
+// Probabilities and log-sum within 4 roundings of the exact ones, whatever the magnitude.
+TEST(row_kernels, softmax) {
+  for (const simd_width width : widths_of_this_machine()) {
+    const auto softmax = detail::softmax_at(width);
+    for (const float magnitude : {1e-3F, 1.0F, 30.0F, 1e4F, 1e30F})
+      for (std::size_t n = 1; n < 150; n += n < 40 ? 1 : 17) {
+        random_source random(static_cast<std::uint32_t>(n));
+        std::vector<float> logits = random.numbers(n);
+        for (float& logit : logits) logit *= magnitude;
+        const std::vector<float> given = logits;
+        const float lse = softmax(logits);
+        const double top = double{*std::max_element(given.begin(), given.end())};
+        double sum = 0.0;
+        for (const float logit : given) sum += std::exp(double{logit} - top);
+        EXPECT_NEAR(double{lse}, top + std::log(sum), 1e-6 * (1.0 + std::abs(top)));
+        for (std::size_t i = 0; i < n; ++i) {
+          const double exact = std::exp(double{given[i]} - top) / sum;
+          // logit - top is rounded too, which exp() magnifies.
+          const double bound = (4.0 + std::abs(double{given[i]} - top)) * double{epsilon};
+          ASSERT_NEAR(double{logits[i]}, exact, bound * exact + 2e-38) << i;
+        }
+      }
+  }
+}
+
+TEST(row_kernels, softmax_of_what_is_no_number) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  for (const simd_width width : widths_of_this_machine())
+    for (const std::size_t n : {1U, 5U, 16U, 40U}) {
+      std::vector<float> logits(n, 1.0F);
+      logits[n / 2] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(detail::softmax_at(width)(logits)));
+      for (const float weight : logits) EXPECT_TRUE(std::isnan(weight));
+      std::vector<float> masked(n, -inf);
+      masked[n / 2] = -3.0F;
+      EXPECT_NEAR(detail::softmax_at(width)(masked), -3.0F, 1e-6F);
+      for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(masked[i], i == n / 2 ? 1.0F : 0.0F);
+    }
+}
+
+// attend of every width, and of a codec that has no kernels, against dense attention.
+template <class Codec>
+void expect_attention(double tolerance) {
+  for (const std::uint32_t d : {33U, 64U})
+    for (const std::uint32_t group : {1U, 3U, 8U}) {
+      const headwise::model_shape shape{1, group, 1, d};
+      engine<Codec> text(shape, {sinks_and_window(40)}, random_fixture(5), {.page_tokens = 7},
+                         headwise::token_classifier(3));
+      text.feed(90);
+      const positions kept = text.kept();
+      ASSERT_EQ(kept.size(), 43U);
+      std::vector<float> queries(group * d), out(group * d);
+      for (std::uint32_t g = 0; g < group; ++g)
+        random_fixture(5).query(0, g, 89, std::span(queries).subspan(g * d, d));
+      for (const simd_width width : widths_of_this_machine()) {
+        headwise::attend_scratch scratch(group, d, 43, std::pmr::get_default_resource(), width);
+        headwise::attend(text.text().head({0, 0}), 89, rows<const float>(queries.data(), group, d),
+                         0.5F, rows<float>(out.data(), group, d), {}, scratch);
+        for (std::uint32_t g = 0; g < group; ++g) {
+          const auto expected = text.dense(0, g, 89, kept);
+          for (std::size_t i = 0; i < d; ++i)
+            ASSERT_NEAR(double{out[g * d + i]}, expected.values[i], tolerance);
+        }
+      }
+    }
+}
+TEST(row_kernels, attention) {
+  expect_attention<headwise::f32>(1e-6);
+  expect_attention<headwise::f16>(2e-3);
+  expect_attention<headwise::bf16>(1.6e-2);
+  expect_attention<stranger::packed_nibbles>(0.5);
+}
+
+TEST(row_kernels, the_widest_is_one_that_the_machine_has) {
+  EXPECT_TRUE(headwise::has_simd(simd_width::portable));
+  EXPECT_EQ(headwise::widest_simd(), widths_of_this_machine().back());
+}
+
+}  // namespace
+}  // namespace headwise_tests
