@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The only macros of headwise (with version.hpp, and one that attend/row_kernels.hpp defines for its
-// own text and takes back). A consumer may define, the same in every unit:
+// The only macros of headwise (with version.hpp, and one that attend/row_kernels.hpp defines for
+// its own text and takes back). A consumer may define, the same in every unit:
 //   HEADWISE_CHECK_LEVEL  0: no checks. 1 (default): O(1) checks of the caller's contract.
 //                         2: also checks that walk a head's rows.
 //   HEADWISE_ON_ERROR(e)  builds without exceptions only: what happens with a headwise::error `e`

@@ -260,13 +260,17 @@ class sequence_state {
     archive.number(ranked_from_);
     for (std::size_t head = 0; head < plan_.size(); ++head)
       if (!rows_.head(head).transfer(archive, rows_.pages())) return false;
-    if constexpr (Archive::loading)
-      if (length_ > max_length || keep_from_ > length_ || undo_floor_ > length_ ||
-          ranked_from_ > length_ || unsound_head() < plan_.size())
+    if constexpr (Archive::loading) {
+      bool sound = length_ <= max_length && keep_from_ <= length_ && undo_floor_ <= length_ &&
+                   ranked_from_ <= length_ && unsound_head() == plan_.size();
+      if (sound &&
+          !memory_suffices([&] { sound = rows_.hold_each_once(keep_from_, ranked_from_); }))
+        return false;
+      if (!sound)
         archive.fail(error_code::malformed,
-                     "rows of head " + std::to_string(unsound_head()) + " of " +
-                         std::to_string(plan_.size()) + " or lengths that contradict each other",
-                     "rows that its policy keeps");
+                     "rows of a head, or lengths, that contradict each other",
+                     "the rows that its policy keeps, each once");
+    }
     return true;
   }
 

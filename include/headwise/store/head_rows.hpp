@@ -82,6 +82,20 @@ struct head_rows {
       if (!stream.is_sound(keep_from, length, layout)) return false;
     return pool == nullptr || pool->is_sound(length, streams, layout);
   }
+  // No query from `first` on sees a row twice. Only where is_sound(). Throws what the memory
+  // resource throws. O(rows * log(page_tokens)).
+  [[nodiscard]] bool holds_each_once(position first, const page_layout& layout,
+                                     std::pmr::memory_resource* memory) const {
+    bool once = true;
+    for (std::size_t s = 1; s < streams.size(); ++s)
+      for (std::size_t earlier = 0; earlier < s; ++earlier) {
+        token_stream::cursor row(streams[earlier]);
+        streams[s].for_each_position(layout, [&](position pos, std::size_t) {
+          once = once && !row.find(pos, layout).has_value();
+        });
+      }
+    return once && (pool == nullptr || pool->holds_each_once(first, streams, layout, memory));
+  }
 
  private:
   // The pool, and the streams below `extended`.

@@ -144,15 +144,6 @@ class pool_members {
                      "at most " + std::to_string(capacity_));
     archive.numbers(entries_);
   }
-  // No position twice. Only where is_sound(). O(members * log(members)); throws what the memory
-  // resource throws.
-  [[nodiscard]] bool are_distinct() const {
-    flat_vector<position> all(slots_.memory());
-    all.reserve(slots_.size());
-    for (token_count slot = 0; slot < size(); ++slot) all.push_back(newest(slot).pos);
-    std::sort(all.begin(), all.end());
-    return std::adjacent_find(all.begin(), all.end()) == all.end();
-  }
   // The equation: entries by query, each linked from its slot back to the settled member, if there
   // is one below `settled`; slots that only entries fill last; members at positions below `length`,
   // from streams below `streams`. O(members + entries).

@@ -228,15 +228,26 @@ class ranked_pool {
     for (score_fifo& scores : scores_) scores.transfer(archive);
     log_.transfer(archive);
     archive.number(next_query_);
-    if (!stored_.transfer(archive, members_.size(), pool)) return false;
-    if constexpr (Archive::loading) {
-      bool distinct = members_.is_sound(stored_.rows(), next_query_, scores_.size());
-      if (distinct && !memory_suffices([&] { distinct = members_.are_distinct(); })) return false;
-      if (!distinct)
-        archive.fail(error_code::malformed, "heavy hitters that contradict each other",
-                     "distinct tokens, each in a slot of its own");
+    return stored_.transfer(archive, members_.size(), pool);
+  }
+  // No token competes twice, and none that a query from `first` on sees in a stream is a member.
+  // Only where is_sound(). O(members * log(members) + pages); throws what the memory resource
+  // throws.
+  [[nodiscard]] bool holds_each_once(position first, stream_span streams, const page_layout& layout,
+                                     std::pmr::memory_resource* memory) const {
+    flat_vector<position> all(memory);
+    all.reserve(stored_.rows() + members_.entries());
+    for (token_count slot = 0; slot < stored_.rows(); ++slot)
+      all.push_back(stored_.pos(slot, layout));
+    std::sort(all.begin(), all.end());
+    for (const token_stream& stream : streams) {
+      token_stream::cursor row(stream);
+      for (const position pos : all)
+        if (!stream.expired(pos, first) && row.find(pos, layout)) return false;
     }
-    return true;
+    for (const pool_entry& e : members_.all_entries()) all.push_back(e.pos);
+    std::sort(all.begin(), all.end());
+    return std::adjacent_find(all.begin(), all.end()) == all.end();
   }
 
   // The equation between steps: a score for each row of a finite stream, as many pages as members
@@ -253,7 +264,8 @@ class ranked_pool {
       sound = stored_.pos(slot, layout) < length &&
               stored_.pos(slot, layout) == members_.settled(slot).pos;
     for (const pool_entry& e : members_.all_entries())
-      sound = sound && streams[e.stream].find(e.pos, layout).has_value();
+      sound = sound && streams[e.stream].find(e.pos, layout).has_value() &&
+              streams[e.stream].expired(e.pos, e.query + 1);
     return sound && log_.is_sound([&](std::uint64_t query, std::size_t count) {
       if (query >= length) return false;
       std::size_t scored = 0;

@@ -74,6 +74,16 @@ class row_table {
   }
   [[nodiscard]] page_pool& pages() const noexcept { return *pages_; }
 
+  // head_rows::holds_each_once() of all heads; a query of one that ranks is not before ranked_from.
+  [[nodiscard]] bool hold_each_once(position keep_from, position ranked_from) {
+    for (std::size_t h = 0; h + 1 < first_stream_.size(); ++h) {
+      const head_rows rows = head(h);
+      const position first = rows.pool == nullptr ? keep_from : std::max(keep_from, ranked_from);
+      if (!rows.holds_each_once(first, pages_->layout(), streams_.memory())) return false;
+    }
+    return true;
+  }
+
   // Of all heads.
   [[nodiscard]] std::size_t rows() const noexcept {
     std::size_t sum = 0;
