@@ -139,7 +139,6 @@ class loading_archive {
       if (next_ == end_) fill();
       const std::size_t count = std::min(size, end_ - next_);
       std::memcpy(out, buffer_.get() + next_, count);
-      sum_.add(buffer_.get() + next_, count);
       next_ += count;
       done_ += count;
       out += count;
@@ -176,6 +175,10 @@ class loading_archive {
     if (end_ == 0)
       fail(error_code::truncated, "the end of the stream",
            total_ == 0 ? std::string("a header") : std::to_string(total_) + " bytes in all");
+    // All but the checksum itself, which ends the file.
+    const std::uint64_t before_sum =
+        left - std::min<std::uint64_t>(left, total_ == 0 ? 0 : sizeof(std::uint64_t));
+    sum_.add(buffer_.get(), static_cast<std::size_t>(std::min<std::uint64_t>(end_, before_sum)));
   }
 
   std::istream& in_;
