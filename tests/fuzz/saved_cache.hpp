@@ -43,12 +43,18 @@ inline constexpr headwise::token_count saved_horizon = 5;
   return {0, head};
 }
 
-// Attends the query on one head, as an engine would.
+// Looks at what the query sees of one head, as an engine would: by attend, or by a kernel of its
+// own where its attention decides about heavy hitters, since the last bits of attend differ between
+// machines and the seeds must not.
 inline void attend_one(const saved_manager::view_type& view, headwise::position query,
                        random_source& random) {
   const std::size_t group = saved_shape.group_size(), d = saved_shape.head_dim;
   std::size_t seen = 0;
   view.for_each_slab(query, [&](const headwise::slab& s) { seen += s.count; });
+  if (view.awaits_attention(query)) {
+    const std::vector<float> weights = random.numbers(seen);
+    return view.observe(query, {weights.data(), 1, seen});
+  }
   headwise::attend_scratch scratch(saved_shape.group_size(), saved_shape.head_dim, seen);
   const std::vector<float> queries = random.numbers(group * d);
   std::vector<float> out(group * d), lse(group);

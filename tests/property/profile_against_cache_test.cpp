@@ -62,7 +62,7 @@ void observe(const View& view, position query, const std::vector<std::vector<dou
 
 // Decodes the prompt token by token on one head.
 [[nodiscard]] decoded decode(const group_maps& group, const test_policy& policy) {
-  cache manager({1, 1, 1, 1}, {policy}, {});
+  cache manager({1, static_cast<std::uint32_t>(group.size()), 1, 1}, {policy}, {});
   auto text = manager.open();
   const float zero = 0.0F;
   decoded result;
