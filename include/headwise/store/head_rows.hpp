@@ -78,8 +78,13 @@ struct head_rows {
   // The equations of the streams and the pool, between steps. O(rows + members).
   [[nodiscard]] bool is_sound(position keep_from, token_count length,
                               const page_layout& layout) noexcept {
-    for (const token_stream& stream : streams)
+    std::size_t newest = 0;
+    for (const token_stream& stream : streams) {
       if (!stream.is_sound(keep_from, length, layout)) return false;
+      newest += stream.rows() - stream.index_of(keep_from, layout);
+    }
+    // A query sees its own token, whatever the policy: none from keep_from on has left.
+    if (newest != length - keep_from) return false;
     return pool == nullptr || pool->is_sound(length, streams, layout);
   }
   // No query from `first` on sees a row twice. Only where is_sound(). Throws what the memory
