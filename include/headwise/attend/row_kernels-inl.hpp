@@ -298,7 +298,7 @@ void sums(const row_block& block, const float* weights, std::size_t stride,
   }
 }
 
-// exp(x) for x <= 0, within 2 units in the last place; 0 below -87.3, where it is no normal number.
+// exp(x) for x <= 0, to a few units in the last place; 0 below -87.3, where it is no normal number.
 // A NaN stays one. x = n ln 2 + r, and exp(r) = 1 + r + r^2 p(r).
 [[gnu::always_inline]] inline vec exp_of(const vec& x) noexcept {
   constexpr float lowest = -87.3F, shift = 12582912.0F;  // 1.5 * 2^23: adding it rounds
@@ -318,7 +318,7 @@ void sums(const row_block& block, const float* weights, std::size_t stride,
   return float_of(~gone & bits_of(small * float_of(power)));
 }
 
-// As detail::softmax.
+// In place: logits become probabilities. Returns log(sum(exp(logits))).
 inline float softmax(std::span<float> logits) noexcept {
   const std::size_t n = logits.size(), whole = n / lanes * lanes;
   constexpr float least = -std::numeric_limits<float>::infinity();
