@@ -13,7 +13,7 @@ set(store_sees core)
 set(blueprint_sees core policy)
 set(manager_sees core policy blueprint codec store)
 set(attend_sees core codec store/slab.hpp manager/head_view.hpp)
-set(profile_sees core policy blueprint)
+set(profile_sees core policy codec blueprint)
 set(io_sees core policy codec blueprint profile/attention_map.hpp)
 
 # Third-party headers by their first letters, and the only layer that may include them.

@@ -15,29 +15,14 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <limits>
 #include <span>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
-#endif
-
-#include "headwise/codec/bf16.hpp"
-#include "headwise/codec/f16.hpp"
-#include "headwise/codec/f32.hpp"
+#include "headwise/codec/row_vectors.hpp"
 #include "headwise/core/rows.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
-
-// The widths in bytes. `portable` is what every processor of the architecture has (SSE2, NEON).
-enum class simd_width : std::uint8_t { portable = 16, avx2 = 32, avx512 = 64 };
 
 namespace detail {
 
@@ -88,24 +73,5 @@ template <vectorised_codec Codec>
 }
 
 }  // namespace detail
-
-// Whether this processor and its operating system run a width. Ask once, not for each call.
-[[nodiscard]] inline bool has_simd(simd_width width) noexcept {
-#if defined(__x86_64__)
-  if (width == simd_width::avx512)
-    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-           __builtin_cpu_supports("avx512vl") != 0 && has_simd(simd_width::avx2);
-  if (width == simd_width::avx2) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-           __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
-  }
-#endif
-  return width == simd_width::portable;
-}
-[[nodiscard]] inline simd_width widest_simd() noexcept {
-  if (has_simd(simd_width::avx512)) return simd_width::avx512;
-  return has_simd(simd_width::avx2) ? simd_width::avx2 : simd_width::portable;
-}
 
 HEADWISE_NAMESPACE_END

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of a codec as vectors of float, for each width that a processor may have: what loops over
+// encoded rows are written with. detail::simd_16, simd_32 and simd_64 hold the same names.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+#include "headwise/codec/bf16.hpp"
+#include "headwise/codec/f16.hpp"
+#include "headwise/codec/f32.hpp"
+#include "headwise/core/simd.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+#define HEADWISE_SIMD_BYTES 16
+#include "headwise/codec/row_vectors-inl.hpp"
+#if defined(__x86_64__)
+#define HEADWISE_SIMD_BYTES 32
+#include "headwise/codec/row_vectors-inl.hpp"
+#define HEADWISE_SIMD_BYTES 64
+#include "headwise/codec/row_vectors-inl.hpp"
+#endif
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END
