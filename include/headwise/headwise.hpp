@@ -11,4 +11,6 @@
 #include "headwise/codec/bf16.hpp"
 #include "headwise/codec/f16.hpp"
 #include "headwise/codec/f32.hpp"
+#include "headwise/codec/int4_group.hpp"
+#include "headwise/codec/int8_row.hpp"
 #include "headwise/manager/cache_manager.hpp"

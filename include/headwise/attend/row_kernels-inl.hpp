@@ -42,20 +42,40 @@ template <std::size_t Unit>
 #endif
 }
 
-// Elements i .. i + count of R rows and G queries; count is at most `lanes`.
+// Elements i .. i + count of query g.
+[[gnu::always_inline]] inline vec query_at(const rows<const float>& queries, std::size_t g,
+                                           std::size_t i, std::size_t count) noexcept {
+  return load_at<f32>(reinterpret_cast<const std::byte*>(queries.data + g * queries.stride),
+                      queries.width, i, count);
+}
+// Elements i .. i + count of R rows and G queries; count is at most a unit of the codec.
 template <class Codec, std::size_t R, std::size_t G>
 [[gnu::always_inline]] inline void add_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
                                                 const rows<const float>& queries, std::size_t i,
                                                 std::size_t count) noexcept {
-  vec keys[R];
+  const std::size_t d = queries.width;
+  if constexpr (unit<Codec> == lanes) {
+    vec keys[R];
 #pragma GCC unroll 8
-  for (std::size_t r = 0; r < R; ++r) keys[r] = load_at<Codec>(row[r], i, count);
+    for (std::size_t r = 0; r < R; ++r) keys[r] = load_at<Codec>(row[r], d, i, count);
 #pragma GCC unroll 8
-  for (std::size_t g = 0; g < G; ++g) {
-    const vec query = load_at<f32>(
-        reinterpret_cast<const std::byte*>(queries.data + g * queries.stride), i, count);
+    for (std::size_t g = 0; g < G; ++g) {
+      const vec query = query_at(queries, g, i, count);
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) sums[g][r] = fma(keys[r], query, sums[g][r]);
+      for (std::size_t r = 0; r < R; ++r) sums[g][r] = fma(keys[r], query, sums[g][r]);
+    }
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (std::size_t at = 0; at < unit<Codec>; at += lanes) {
+        if (at >= count) break;
+        const std::size_t part = std::min(lanes, count - at);
+        const vec keys = load_at<Codec>(row[r], d, i + at, part);
+#pragma GCC unroll 8
+        for (std::size_t g = 0; g < G; ++g)
+          sums[g][r] = fma(keys, query_at(queries, g, i + at, part), sums[g][r]);
+      }
   }
 }
 // weights[g * stride + r] = scale * <query g, row r>, for R rows, or the first `count`, and G
@@ -69,7 +89,8 @@ template <class Codec, std::size_t R, std::size_t G>
   for (std::size_t r = 0; r < R; ++r) row[r] = first + std::min(r, count - 1) * Codec::row_bytes(d);
   vec sums[G][R] = {};
   std::size_t i = 0;
-  for (; i + lanes <= d; i += lanes) add_products<Codec>(sums, row, queries, i, lanes);
+  for (; i + unit<Codec> <= d; i += unit<Codec>)
+    add_products<Codec>(sums, row, queries, i, unit<Codec>);
   if (i < d) add_products<Codec>(sums, row, queries, i, d - i);
   if constexpr (R < 4) {
     static_assert(G == 4);
@@ -130,13 +151,13 @@ template <class Codec, std::size_t T, std::size_t G>
 #pragma GCC unroll 8
     for (std::size_t t = 0; t < T; ++t)
       sums[g][t] = load_at<f32>(reinterpret_cast<const std::byte*>(out.data + g * out.stride),
-                                i + t * lanes, width);
+                                out.width, i + t * lanes, width);
   for (std::size_t r = 0; r < block.count; ++r) {
     if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, row_bytes);
     vec values[T];
 #pragma GCC unroll 8
     for (std::size_t t = 0; t < T; ++t)
-      values[t] = load_at<Codec>(block.row + r * row_bytes, i + t * lanes, width);
+      values[t] = load_at<Codec>(block.row + r * row_bytes, out.width, i + t * lanes, width);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
       const vec weight = broadcast(weights[g * stride + r]);

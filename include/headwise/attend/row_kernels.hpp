@@ -50,10 +50,6 @@ struct row_kernels {
   void (*sums)(const row_block&, const float* weights, std::size_t stride,
                const rows<float>& out) noexcept;
 };
-template <class Codec>
-concept vectorised_codec =
-    std::same_as<Codec, f32> || std::same_as<Codec, f16> || std::same_as<Codec, bf16>;
-
 template <vectorised_codec Codec>
 [[nodiscard]] row_kernels row_kernels_at(simd_width width) noexcept {
 #if defined(__x86_64__)

@@ -98,12 +98,70 @@ template <class Codec>
   decode_part<Codec>(at, count, padded);
   return load<vec>(padded);
 }
-template <class Codec>
-[[gnu::always_inline]] inline vec load_at(const std::byte* row, std::size_t i,
-                                          std::size_t count) noexcept {
-  const std::byte* const at = row + Codec::row_bytes(i);
-  return count == lanes ? load_row(Codec{}, at) : load_part<Codec>(at, count);
+// Four elements, or as many as there are lanes, that are codes: one byte each, or 4 bits from
+// `shift` on of two bytes each.
+[[gnu::always_inline]] inline ints load_bytes(const std::byte* at) noexcept {
+#if HEADWISE_SIMD_BYTES == 64
+  const auto wide = _mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(at));
+#elif HEADWISE_SIMD_BYTES == 32
+  const auto wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(at)));
+#else
+  using bytes [[gnu::vector_size(4)]] = std::uint8_t;
+  const auto wide = __builtin_convertvector(load<bytes>(at), ints);
+#endif
+  return load<ints>(&wide);
 }
+// Elements i .. of a group of 32.
+[[gnu::always_inline]] inline ints load_nibbles(const std::byte* group, std::size_t i) noexcept {
+  const auto shift = static_cast<int>(i / 8 * 4);
+#if HEADWISE_SIMD_BYTES == 64
+  const auto words =
+      _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_broadcastsi128_si256(load<__m128i>(group)));
+  const ints by = {0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4};
+  return (load<ints>(&words) >> (by + shift)) & 15;
+#elif HEADWISE_SIMD_BYTES == 32
+  const auto words = _mm256_cvtepu16_epi32(load<__m128i>(group));
+  return (load<ints>(&words) >> shift) & 15;
+#else
+  using halves [[gnu::vector_size(8)]] = std::uint16_t;
+  const ints words = __builtin_convertvector(load<halves>(group + i % 8 * 2), ints);
+  return (words >> shift) & 15;
+#endif
+}
+// scale * (code - zero); every operation is exact.
+[[gnu::always_inline]] inline vec apply_step(const std::byte* step, const ints& codes) noexcept {
+  std::int32_t both;  // the zero above the scale
+  std::memcpy(&both, step, sizeof both);
+  const ints halves = both - ints{};
+  const vec scale = float_of(halves << 16);
+  const vec zero = __builtin_convertvector(halves >> 16, vec);
+  return fma(scale, __builtin_convertvector(codes, vec), -(scale * zero));
+}
+
+// Elements i .. i + count of a row of d, and zeros (or what a row holds behind its end) in the
+// other lanes. i: a multiple of `lanes`.
+template <class Codec>
+[[gnu::always_inline]] inline vec load_at(const std::byte* row, std::size_t d, std::size_t i,
+                                          std::size_t count) noexcept {
+  if constexpr (std::same_as<Codec, int4_group>) {
+    const std::size_t group = i / Codec::group_elements;
+    const std::byte* const codes = row + Codec::codes_at(d) + group * Codec::group_bytes;
+    return apply_step(row + group * affine_step::bytes,
+                      load_nibbles(codes, i % Codec::group_elements));
+  } else if constexpr (std::same_as<Codec, int8_row>) {
+    const std::byte* const codes = row + affine_step::bytes + i;
+    if (count == lanes) return apply_step(row, load_bytes(codes));
+    std::byte padded[lanes] = {};
+    std::memcpy(padded, codes, count);
+    return apply_step(row, load_bytes(padded));
+  } else {
+    const std::byte* const at = row + Codec::row_bytes(i);
+    return count == lanes ? load_row(Codec{}, at) : load_part<Codec>(at, count);
+  }
+}
+// Elements that are decoded together, since they share what is before them.
+template <class Codec>
+inline constexpr std::size_t unit = affine_codec<Codec> ? 32 : lanes;
 
 #include "headwise/core/simd_end-inl.hpp"
 #undef HEADWISE_SIMD_BYTES

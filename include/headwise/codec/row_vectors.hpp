@@ -19,10 +19,20 @@
 #include "headwise/codec/bf16.hpp"
 #include "headwise/codec/f16.hpp"
 #include "headwise/codec/f32.hpp"
+#include "headwise/codec/int4_group.hpp"
+#include "headwise/codec/int8_row.hpp"
 #include "headwise/core/simd.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
+
+// Codecs whose elements share a step, for 32 of them at least.
+template <class Codec>
+concept affine_codec = std::same_as<Codec, int8_row> || std::same_as<Codec, int4_group>;
+// Codecs that have kernels.
+template <class Codec>
+concept vectorised_codec = affine_codec<Codec> || std::same_as<Codec, f32> ||
+    std::same_as<Codec, f16> || std::same_as<Codec, bf16>;
 
 #define HEADWISE_SIMD_BYTES 16
 #include "headwise/codec/row_vectors-inl.hpp"

@@ -139,6 +139,12 @@ TEST(row_kernels, f16_rows) {
 TEST(row_kernels, bf16_rows) {
   expect_kernels<headwise::bf16>();
 }
+TEST(row_kernels, int8_rows) {
+  expect_kernels<headwise::int8_row>();
+}
+TEST(row_kernels, int4_rows) {
+  expect_kernels<headwise::int4_group>();
+}
 
 // Every half and its decoding by the codec, subnormal ones, infinities and NaN included.
 TEST(row_kernels, decode_what_the_codec_decodes) {
