@@ -261,8 +261,8 @@ class sequence_state {
     for (std::size_t head = 0; head < plan_.size(); ++head)
       if (!rows_.head(head).transfer(archive, rows_.pages())) return false;
     if constexpr (Archive::loading) {
-      bool sound = length_ <= max_length && keep_from_ <= length_ && undo_floor_ <= length_ &&
-                   ranked_from_ <= length_ && unsound_head() == plan_.size();
+      bool sound = length_ <= max_length && undo_floor_ <= length_ && keep_from_ <= undo_floor_ &&
+                   ranked_from_ <= undo_floor_ && unsound_head() == plan_.size();
       if (sound &&
           !memory_suffices([&] { sound = rows_.hold_each_once(keep_from_, ranked_from_); }))
         return false;
@@ -341,9 +341,9 @@ class sequence_state {
   }
   // The first head that holds other rows than its policy asks for.
   [[nodiscard]] std::size_t unsound_head() noexcept {
-    std::size_t head = 0;
-    while (head < plan_.size() && rows_.head(head).is_sound(keep_from_, length_, layout())) ++head;
-    return head;
+    for (std::size_t head = 0; head < plan_.size(); ++head)
+      if (!rows_.head(head).is_sound(keep_from_, undo_floor_, length_, layout())) return head;
+    return plan_.size();
   }
   void audit() noexcept {
     HEADWISE_AUDIT(unsound_head() == plan_.size(),

@@ -76,7 +76,8 @@ struct head_rows {
     return pool == nullptr || pool->transfer(archive, pages);
   }
   // The equations of the streams and the pool, between steps. O(rows + members).
-  [[nodiscard]] bool is_sound(position keep_from, token_count length,
+  // undo_floor: the first query that heads that rank take back.
+  [[nodiscard]] bool is_sound(position keep_from, position undo_floor, token_count length,
                               const page_layout& layout) noexcept {
     std::size_t newest = 0;
     for (const token_stream& stream : streams) {
@@ -85,7 +86,7 @@ struct head_rows {
     }
     // A query sees its own token, whatever the policy: none from keep_from on has left.
     if (newest != length - keep_from) return false;
-    return pool == nullptr || pool->is_sound(length, streams, layout);
+    return pool == nullptr || pool->is_sound(undo_floor, length, streams, layout);
   }
   // No query from `first` on sees a row twice. Only where is_sound(). Throws what the memory
   // resource throws. O(rows * log(page_tokens)).

@@ -251,9 +251,9 @@ class ranked_pool {
   }
 
   // The equation between steps: a score for each row of a finite stream, as many pages as members
-  // need, in each slot the row of its settled member, a row for each entry, a score in the log for
-  // each row that its query saw. O(rows + members).
-  [[nodiscard]] bool is_sound(token_count length, stream_span streams,
+  // need, in each slot the row of its settled member, a row for each entry, and for each query from
+  // undo_floor on a score in the log for each row that it saw. O(rows + members).
+  [[nodiscard]] bool is_sound(position undo_floor, token_count length, stream_span streams,
                               const page_layout& layout) noexcept {
     bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
                  next_query_ == length && unstored_.rows() == 0 &&
@@ -266,11 +266,9 @@ class ranked_pool {
     for (const pool_entry& e : members_.all_entries())
       sound = sound && streams[e.stream].find(e.pos, layout).has_value() &&
               streams[e.stream].expired(e.pos, e.query + 1);
-    return sound && log_.is_sound([&](std::uint64_t query, std::size_t count) {
-      if (query >= length) return false;
+    return sound && log_.is_sound(undo_floor, length, [&](position query, std::size_t count) {
       std::size_t scored = 0;
-      const auto at = static_cast<position>(query);
-      for_each_score(at, at, streams, layout, [&](float&, std::size_t) { ++scored; });
+      for_each_score(query, query, streams, layout, [&](float&, std::size_t) { ++scored; });
       return scored == count;
     });
   }

@@ -107,13 +107,15 @@ class score_log {
     archive.numbers(marks_);
     archive.numbers(scores_);
   }
-  // fn(query, number of its scores) for each mark; false where they do not follow each other.
+  // The marks are those of the queries first .. end, and fn(query, number of its scores) holds for
+  // each.
   template <class Fn>
-  [[nodiscard]] bool is_sound(Fn&& fn) const {
+  [[nodiscard]] bool is_sound(position first, position end, Fn&& fn) const {
+    if (marks_.size() != end - first) return false;
     for (std::size_t i = 0; i < marks_.size(); ++i) {
-      const std::size_t end = i + 1 < marks_.size() ? marks_[i + 1].first : scores_.size();
-      if ((i > 0 && marks_[i].query <= marks_[i - 1].query) || marks_[i].first > end ||
-          !fn(marks_[i].query, end - marks_[i].first))
+      const std::size_t last = i + 1 < marks_.size() ? marks_[i + 1].first : scores_.size();
+      const auto query = static_cast<position>(first + i);
+      if (marks_[i].query != query || marks_[i].first > last || !fn(query, last - marks_[i].first))
         return false;
     }
     return marks_.empty() ? scores_.empty() : marks_[0].first == 0;
