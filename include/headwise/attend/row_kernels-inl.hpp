@@ -42,85 +42,144 @@ template <std::size_t Unit>
 #endif
 }
 
-// Elements i .. i + count of query g.
-[[gnu::always_inline]] inline vec query_at(const rows<const float>& queries, std::size_t g,
-                                           std::size_t i, std::size_t count) noexcept {
-  return load_at<f32>(reinterpret_cast<const std::byte*>(queries.data + g * queries.stride),
-                      queries.width, i, count);
+template <std::size_t G, std::size_t R>
+[[gnu::always_inline]] inline void copy(const vec (&from)[G][R], vec (&to)[G][R]) noexcept {
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < G; ++g)
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) to[g][r] = from[g][r];
 }
-// Elements i .. i + count of R rows and G queries; count is at most a unit of the codec.
+// The floats of row g.
+[[gnu::always_inline]] inline const std::byte* floats_of(const rows<const float>& all,
+                                                         std::size_t g) noexcept {
+  return reinterpret_cast<const std::byte*>(all.data + g * all.stride);
+}
+// Elements i .. of R rows and G queries, a unit of the codec.
 template <class Codec, std::size_t R, std::size_t G>
 [[gnu::always_inline]] inline void add_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
-                                                const rows<const float>& queries, std::size_t i,
-                                                std::size_t count) noexcept {
-  const std::size_t d = queries.width;
-  if constexpr (unit<Codec> == lanes) {
-    vec keys[R];
+                                                const rows<const float>& queries,
+                                                std::size_t i) noexcept {
+  constexpr std::size_t vectors = unit<Codec> / lanes;
+  vec keys[R][vectors];
+  if constexpr (vectors == 1) {
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) keys[r] = load_at<Codec>(row[r], d, i, count);
+    for (std::size_t r = 0; r < R; ++r) load_vectors<Codec>(row[r], queries.width, i, keys[r]);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
-      const vec query = query_at(queries, g, i, count);
+      vec query = load<vec>(queries.data + g * queries.stride + i);
+      keep_in_register(query);  // or it would be loaded again for each row
 #pragma GCC unroll 8
-      for (std::size_t r = 0; r < R; ++r) sums[g][r] = fma(keys[r], query, sums[g][r]);
+      for (std::size_t r = 0; r < R; ++r) sums[g][r] = fma(keys[r][0], query, sums[g][r]);
     }
-  } else {
+  } else {  // a row at a time, since a unit of each would not fit the registers
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r)
+    for (std::size_t r = 0; r < R; ++r) {
+      load_vectors<Codec>(row[r], queries.width, i, keys[r]);
 #pragma GCC unroll 8
-      for (std::size_t at = 0; at < unit<Codec>; at += lanes) {
-        if (at >= count) break;
-        const std::size_t part = std::min(lanes, count - at);
-        const vec keys = load_at<Codec>(row[r], d, i + at, part);
+      for (std::size_t v = 0; v < vectors; ++v)
 #pragma GCC unroll 8
         for (std::size_t g = 0; g < G; ++g)
-          sums[g][r] = fma(keys, query_at(queries, g, i + at, part), sums[g][r]);
-      }
+          sums[g][r] = fma(keys[r][v], load<vec>(queries.data + g * queries.stride + i + v * lanes),
+                           sums[g][r]);
+    }
   }
 }
-// weights[g * stride + r] = scale * <query g, row r>, for R rows, or the first `count`, and G
-// queries.
+// The elements from i on, fewer than a unit.
 template <class Codec, std::size_t R, std::size_t G>
-[[gnu::always_inline]] inline void dot_tile(const std::byte* first, std::size_t count,
-                                            const rows<const float>& queries, float scale,
-                                            float* weights, std::size_t stride) noexcept {
+[[gnu::noinline]] void add_last_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
+                                         const rows<const float>& queries, std::size_t i) noexcept {
+  const std::size_t d = queries.width;
+  for (; i < d; i += lanes)
+    for (std::size_t r = 0; r < R; ++r) {
+      const vec key = load_some<Codec>(row[r], d, i);
+      for (std::size_t g = 0; g < G; ++g)
+        sums[g][r] = fma(key, load_some<f32>(floats_of(queries, g), d, i), sums[g][r]);
+    }
+}
+// Lane by lane, the products of R rows, or the first `count` of them, and G queries.
+template <class Codec, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void multiply(const std::byte* first, std::size_t count,
+                                            const rows<const float>& queries,
+                                            vec (&sums)[G][R]) noexcept {
   const std::size_t d = queries.width;
   const std::byte* row[R];
+#pragma GCC unroll 8
   for (std::size_t r = 0; r < R; ++r) row[r] = first + std::min(r, count - 1) * Codec::row_bytes(d);
-  vec sums[G][R] = {};
+#pragma GCC unroll 8
+  for (std::size_t g = 0; g < G; ++g)
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) sums[g][r] = vec{};
   std::size_t i = 0;
-  for (; i + unit<Codec> <= d; i += unit<Codec>)
-    add_products<Codec>(sums, row, queries, i, unit<Codec>);
-  if (i < d) add_products<Codec>(sums, row, queries, i, d - i);
-  if constexpr (R < 4) {
-    static_assert(G == 4);
-    for (std::size_t r = 0; r < R; ++r) {
-      const quad four = sums_of(sums[0][r], sums[1][r], sums[2][r], sums[3][r]) * scale;
-      if (r < count)
-        for (std::size_t g = 0; g < G; ++g) weights[g * stride + r] = four[g];
+  for (; i + unit<Codec> <= d; i += unit<Codec>) add_products<Codec>(sums, row, queries, i);
+  if (i < d) {
+    vec all[G][R];  // what a real call is given cannot stay in registers
+    copy(sums, all);
+    add_last_products<Codec>(all, row, queries, i);
+    copy(all, sums);
+  }
+}
+// Dot products of R rows, or the first `count` of them, and G queries: products[g][q] holds those
+// of the rows 4 q to 4 q + 3.
+template <class Codec, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void dot_tile(const std::byte* first, std::size_t count,
+                                            const rows<const float>& queries,
+                                            quad (&products)[G][R / 4]) noexcept {
+  if constexpr (R * G < registers) {
+    vec sums[G][R];
+    multiply<Codec>(first, count, queries, sums);
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < G; ++g)
+#pragma GCC unroll 8
+      for (std::size_t q = 0; q < R / 4; ++q)
+        products[g][q] =
+            sums_of(sums[g][4 * q], sums[g][4 * q + 1], sums[g][4 * q + 2], sums[g][4 * q + 3]);
+  } else {  // two rows at a time, each of which gives a column
+    static_assert(R == 4 && G == 4);
+    quad column[R];
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; r += 2) {
+      vec sums[G][2];
+      const std::size_t last = count - 1;
+      multiply<Codec>(first + std::min(r, last) * Codec::row_bytes(queries.width),
+                      count - std::min(r, last), queries, sums);
+      column[r] = sums_of(sums[0][0], sums[1][0], sums[2][0], sums[3][0]);
+      column[r + 1] = sums_of(sums[0][1], sums[1][1], sums[2][1], sums[3][1]);
     }
-  } else {
-    static_assert(R == 4);
-    for (std::size_t g = 0; g < G; ++g) {
-      const quad four = sums_of(sums[g][0], sums[g][1], sums[g][2], sums[g][3]) * scale;
-      std::memcpy(weights + g * stride, &four, count * sizeof(float));
-    }
+    const quad low01 = __builtin_shufflevector(column[0], column[1], 0, 4, 1, 5);
+    const quad low23 = __builtin_shufflevector(column[2], column[3], 0, 4, 1, 5);
+    const quad high01 = __builtin_shufflevector(column[0], column[1], 2, 6, 3, 7);
+    const quad high23 = __builtin_shufflevector(column[2], column[3], 2, 6, 3, 7);
+    products[0][0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+    products[1][0] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+    products[2][0] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+    products[3][0] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
   }
 }
 // Asks for the rows that come next while these are read.
 [[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
   for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
 }
+// weights[g * stride + r] = scale * <query g, row r>
 template <class Codec, std::size_t G>
 void dots_of(const row_block& block, const rows<const float>& queries, float scale, float* weights,
              std::size_t stride) noexcept {
-  // As many rows as registers hold the sums of.
-  constexpr std::size_t at_once = G == 4 && registers < 32 ? 2 : 4;
+  constexpr std::size_t at_once = G == 1 ? 8 : 4;  // sums enough to hide how long an addition takes
   const std::size_t row_bytes = Codec::row_bytes(queries.width);
   for (std::size_t r = 0; r < block.count; r += at_once) {
     if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, at_once * row_bytes);
-    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, std::min(at_once, block.count - r),
-                                queries, scale, weights + r, stride);
+    const std::size_t count = std::min(at_once, block.count - r);
+    quad products[G][at_once / 4];
+    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, count, queries, products);
+#pragma GCC unroll 8
+    for (std::size_t g = 0; g < G; ++g) {
+#pragma GCC unroll 8
+      for (std::size_t q = 0; q < at_once / 4; ++q) products[g][q] *= scale;
+      float* const to = weights + g * stride + r;
+      if (count == at_once)
+        std::memcpy(to, products[g], at_once * sizeof(float));
+      else
+        std::memcpy(to, products[g], count * sizeof(float));
+    }
   }
 }
 template <class Codec>
@@ -140,24 +199,27 @@ void dots(const row_block& block, const rows<const float>& queries, float scale,
   }
 }
 
-// Elements i .. of G outputs, T vectors of `width` elements each: out[g] += weights[g][r] * row r.
+// Elements i .. of G outputs, T whole vectors of them, or the `width` that are left:
+// out[g] += weights[g][r] * row r.
 template <class Codec, std::size_t T, std::size_t G>
 [[gnu::always_inline]] inline void sum_tile(const row_block& block, std::size_t row_bytes,
                                             std::size_t i, std::size_t width, const float* weights,
                                             std::size_t stride, const rows<float>& out) noexcept {
+  const std::size_t d = out.width;
   vec sums[G][T];
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < G; ++g)
 #pragma GCC unroll 8
     for (std::size_t t = 0; t < T; ++t)
-      sums[g][t] = load_at<f32>(reinterpret_cast<const std::byte*>(out.data + g * out.stride),
-                                out.width, i + t * lanes, width);
+      sums[g][t] = width == lanes ? load<vec>(out.data + g * out.stride + i + t * lanes)
+                                  : load_some<f32>(floats_of(out, g), d, i);
   for (std::size_t r = 0; r < block.count; ++r) {
     if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, row_bytes);
     vec values[T];
-#pragma GCC unroll 8
-    for (std::size_t t = 0; t < T; ++t)
-      values[t] = load_at<Codec>(block.row + r * row_bytes, out.width, i + t * lanes, width);
+    if (width == lanes)
+      load_vectors<Codec>(block.row + r * row_bytes, d, i, values);
+    else
+      values[0] = load_some<Codec>(block.row + r * row_bytes, d, i);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
       const vec weight = broadcast(weights[g * stride + r]);

@@ -35,6 +35,18 @@ template <class V>
   return load<vec>(&v);
 }
 
+// Makes the compiler forget where the value comes from.
+template <class V>
+[[gnu::always_inline]] inline void keep_in_register(V& v) noexcept {
+#if defined(__x86_64__)
+  asm("" : "+x"(v));
+#elif defined(__aarch64__)
+  asm("" : "+w"(v));
+#else
+  static_cast<void>(v);
+#endif
+}
+
 // a * b + c, rounded once where the processor can.
 [[gnu::always_inline]] inline vec fma(const vec& a, const vec& b, const vec& c) noexcept {
 #if HEADWISE_SIMD_BYTES == 64
@@ -98,9 +110,8 @@ template <class Codec>
   decode_part<Codec>(at, count, padded);
   return load<vec>(padded);
 }
-// Four elements, or as many as there are lanes, that are codes: one byte each, or 4 bits from
-// `shift` on of two bytes each.
-[[gnu::always_inline]] inline ints load_bytes(const std::byte* at) noexcept {
+// The codes of `lanes` elements of a byte each.
+[[gnu::always_inline]] inline ints codes_of(int8_row, const std::byte* at) noexcept {
 #if HEADWISE_SIMD_BYTES == 64
   const auto wide = _mm512_maskz_cvtepu8_epi32(0xffff, load<__m128i>(at));
 #elif HEADWISE_SIMD_BYTES == 32
@@ -111,57 +122,90 @@ template <class Codec>
 #endif
   return load<ints>(&wide);
 }
-// Elements i .. of a group of 32.
-[[gnu::always_inline]] inline ints load_nibbles(const std::byte* group, std::size_t i) noexcept {
-  const auto shift = static_cast<int>(i / 8 * 4);
+// A lane holds one of the words of a group, so four codes.
+[[gnu::always_inline]] inline ints words_of(const std::byte* group, std::size_t i) noexcept {
+  static_cast<void>(i);
 #if HEADWISE_SIMD_BYTES == 64
-  const auto words =
+  const auto wide =
       _mm512_maskz_cvtepu16_epi32(0xffff, _mm256_broadcastsi128_si256(load<__m128i>(group)));
-  const ints by = {0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4};
-  return (load<ints>(&words) >> (by + shift)) & 15;
+  return load<ints>(&wide) >> ints{0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4};
 #elif HEADWISE_SIMD_BYTES == 32
-  const auto words = _mm256_cvtepu16_epi32(load<__m128i>(group));
-  return (load<ints>(&words) >> shift) & 15;
+  const auto wide = _mm256_cvtepu16_epi32(load<__m128i>(group));
+  return load<ints>(&wide);
 #else
   using halves [[gnu::vector_size(8)]] = std::uint16_t;
-  const ints words = __builtin_convertvector(load<halves>(group + i % 8 * 2), ints);
-  return (words >> shift) & 15;
+  return __builtin_convertvector(load<halves>(group + i % 8 * 2), ints);
 #endif
 }
-// scale * (code - zero); every operation is exact.
-[[gnu::always_inline]] inline vec apply_step(const std::byte* step, const ints& codes) noexcept {
-  std::int32_t both;  // the zero above the scale
-  std::memcpy(&both, step, sizeof both);
-  const ints halves = both - ints{};
-  const vec scale = float_of(halves << 16);
-  const vec zero = __builtin_convertvector(halves >> 16, vec);
-  return fma(scale, __builtin_convertvector(codes, vec), -(scale * zero));
-}
 
-// Elements i .. i + count of a row of d, and zeros (or what a row holds behind its end) in the
-// other lanes. i: a multiple of `lanes`.
-template <class Codec>
-[[gnu::always_inline]] inline vec load_at(const std::byte* row, std::size_t d, std::size_t i,
-                                          std::size_t count) noexcept {
-  if constexpr (std::same_as<Codec, int4_group>) {
-    const std::size_t group = i / Codec::group_elements;
-    const std::byte* const codes = row + Codec::codes_at(d) + group * Codec::group_bytes;
-    return apply_step(row + group * affine_step::bytes,
-                      load_nibbles(codes, i % Codec::group_elements));
-  } else if constexpr (std::same_as<Codec, int8_row>) {
-    const std::byte* const codes = row + affine_step::bytes + i;
-    if (count == lanes) return apply_step(row, load_bytes(codes));
-    std::byte padded[lanes] = {};
-    std::memcpy(padded, codes, count);
-    return apply_step(row, load_bytes(padded));
-  } else {
-    const std::byte* const at = row + Codec::row_bytes(i);
-    return count == lanes ? load_row(Codec{}, at) : load_part<Codec>(at, count);
+// How elements that share a step are decoded: scale * code + offset, every operation exact.
+struct decoder {
+  vec scale, offset;
+
+  [[gnu::always_inline]] explicit decoder(const std::byte* step) noexcept {
+    std::int32_t both;  // the zero above the scale
+    std::memcpy(&both, step, sizeof both);
+    ints halves = both - ints{};
+    keep_in_register(halves);  // or the two would be taken apart before they are spread
+    scale = float_of(halves << 16);
+    offset = __builtin_convertvector(halves >> 16, vec) * -scale;
   }
-}
-// Elements that are decoded together, since they share what is before them.
+  [[gnu::always_inline]] vec operator()(const ints& codes) const noexcept {
+    return fma(scale, __builtin_convertvector(codes, vec), offset);
+  }
+};
+
+// Elements that share a step, or are loaded together.
 template <class Codec>
 inline constexpr std::size_t unit = affine_codec<Codec> ? 32 : lanes;
+
+// Elements i .. of a row of d, N vectors of them. i: a multiple of N * lanes.
+template <class Codec, std::size_t N>
+[[gnu::always_inline]] inline void load_vectors(const std::byte* row, std::size_t d, std::size_t i,
+                                                vec (&to)[N]) noexcept {
+  if constexpr (std::same_as<Codec, int8_row>) {
+    const decoder decode(row);
+#pragma GCC unroll 8
+    for (std::size_t n = 0; n < N; ++n)
+      to[n] = decode(codes_of(Codec{}, row + affine_step::bytes + i + n * lanes));
+  } else if constexpr (std::same_as<Codec, int4_group>) {
+    constexpr std::size_t together = std::min(N, unit<Codec> / lanes);
+#pragma GCC unroll 8
+    for (std::size_t n = 0; n < N; n += together) {
+      const std::size_t at = i + n * lanes, group = at / Codec::group_elements;
+      const decoder decode(row + group * affine_step::bytes);
+      const std::byte* const codes = row + Codec::codes_at(d) + group * Codec::group_bytes;
+#pragma GCC unroll 8
+      for (std::size_t v = 0; v < together; ++v) {
+        const std::size_t element = at % Codec::group_elements + v * lanes;
+        const ints words = words_of(codes, element);
+        to[n + v] = decode((words >> static_cast<int>(element / 8 * 4)) & 15);
+      }
+    }
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t n = 0; n < N; ++n)
+      to[n] = load_row(Codec{}, row + Codec::row_bytes(i + n * lanes));
+  }
+}
+// Elements i .. of a row of d, as many as there are; the other lanes hold any numbers. i: a
+// multiple of `lanes`. A group of four bits is always stored whole.
+template <class Codec>
+[[gnu::always_inline]] inline vec load_some(const std::byte* row, std::size_t d,
+                                            std::size_t i) noexcept {
+  if (std::same_as<Codec, int4_group> || i + lanes <= d) {
+    vec whole[1];
+    load_vectors<Codec>(row, d, i, whole);
+    return whole[0];
+  }
+  if constexpr (std::same_as<Codec, int8_row>) {
+    std::byte padded[lanes] = {};
+    std::memcpy(padded, row + affine_step::bytes + i, d - i);
+    return decoder(row)(codes_of(Codec{}, padded));
+  } else {
+    return load_part<Codec>(row + Codec::row_bytes(i), d - i);
+  }
+}
 
 #include "headwise/core/simd_end-inl.hpp"
 #undef HEADWISE_SIMD_BYTES

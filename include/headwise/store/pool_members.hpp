@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "headwise/core/types.hpp"
@@ -144,12 +145,14 @@ class pool_members {
                      "at most " + std::to_string(capacity_));
     archive.numbers(entries_);
   }
-  // The equation: entries by query, each linked from its slot back to the settled member, if there
-  // is one below `settled`; slots that only entries fill last; members at positions below `length`,
-  // from streams below `streams`. O(members + entries).
+  // The equation: entries by query, all of them linked from their slots back to the settled member,
+  // if there is one below `settled`; slots that only entries fill last; members at positions below
+  // `length`, from streams below `streams`. O(members + entries).
   [[nodiscard]] bool is_sound(std::size_t settled, position length,
                               std::size_t streams) const noexcept {
-    if (size() > capacity_ || settled > size() || first_entry_ == 0) return false;
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max() / 2;
+    if (size() > capacity_ || settled > size() || first_entry_ == 0 || first_entry_ > most)
+      return false;
     std::size_t fresh = 0, fresh_before = 0;  // of all queries so far; of those before this one
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const pool_entry& e = entries_[i];
@@ -164,14 +167,16 @@ class pool_members {
         return false;
     }
     if (fresh != size() - settled) return false;
+    std::size_t linked = 0;
     for (token_count a = 0; a < size(); ++a) {
-      const std::uint64_t number = slots_[a].newest;
+      std::uint64_t number = slots_[a].newest;
       if (number >= first_entry_ + entries_.size() || (number < first_entry_ && a >= settled) ||
           (number >= first_entry_ && entries_[number - first_entry_].slot != a) ||
           newest(a).pos >= length)
         return false;
+      for (; number >= first_entry_; number = entries_[number - first_entry_].previous) ++linked;
     }
-    return true;
+    return linked == entries_.size();
   }
   [[nodiscard]] std::span<const pool_entry> all_entries() const noexcept {
     return {entries_.begin(), entries_.end()};

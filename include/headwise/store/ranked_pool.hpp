@@ -251,8 +251,9 @@ class ranked_pool {
   }
 
   // The equation between steps: a score for each row of a finite stream, as many pages as members
-  // need, in each slot the row of its settled member, a row for each entry, and for each query from
-  // undo_floor on a score in the log for each row that it saw. O(rows + members).
+  // need, in each slot the row of its settled member, for each entry a row whose lifetime ended
+  // with the entry's query, and for each query from undo_floor on a score in the log for each row
+  // that it saw. O(rows + members).
   [[nodiscard]] bool is_sound(position undo_floor, token_count length, stream_span streams,
                               const page_layout& layout) noexcept {
     bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
@@ -265,7 +266,8 @@ class ranked_pool {
               stored_.pos(slot, layout) == members_.settled(slot).pos;
     for (const pool_entry& e : members_.all_entries())
       sound = sound && streams[e.stream].find(e.pos, layout).has_value() &&
-              streams[e.stream].expired(e.pos, e.query + 1);
+              streams[e.stream].expired(e.pos, e.query + 1) &&
+              !streams[e.stream].expired(e.pos, e.query);
     return sound && log_.is_sound(undo_floor, length, [&](position query, std::size_t count) {
       std::size_t scored = 0;
       for_each_score(query, query, streams, layout, [&](float&, std::size_t) { ++scored; });
