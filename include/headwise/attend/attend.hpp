@@ -9,6 +9,7 @@
 // attended by different threads, each with a scratch of its own.
 #pragma once
 
+#include <limits>
 #include <memory_resource>
 #include <type_traits>
 
@@ -17,6 +18,12 @@
 #include "headwise/manager/head_view.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
+
+// Some of the rows that a query sees, in the order of for_each_slab.
+struct row_range {
+  std::size_t first = 0;
+  std::size_t count = std::numeric_limits<std::size_t>::max();
+};
 
 // Room for one call of attend at a time, and the width that it computes in; belongs to one thread.
 class attend_scratch {
@@ -56,8 +63,9 @@ class attend_scratch {
   }
 
   template <row_codec Key, row_codec Value>
-  friend void attend(const head_view<Key, Value>&, position, rows<const float>, float, rows<float>,
-                     std::span<float>, attend_scratch&) noexcept;
+  friend void attend_part(const head_view<Key, Value>&, position, const row_range&,
+                          rows<const float>, float, rows<float>, std::span<float>,
+                          attend_scratch&) noexcept;
 
   static constexpr std::size_t decoded_rows = 16;
 
@@ -91,11 +99,25 @@ void for_each_block(const row_block& block, const rows<float>& decoded, Fn&& fn)
     }
   }
 }
-// fn(slab, next) for what the query sees; next: the slab after it, or one of no rows.
+// fn(slab) for the rows of a range.
+template <row_codec Key, row_codec Value, class Fn>
+void for_each_slab_in(const head_view<Key, Value>& view, position query, row_range range, Fn&& fn) {
+  view.for_each_slab(query, [&](slab s) {
+    const auto skipped = static_cast<std::uint32_t>(std::min<std::size_t>(range.first, s.count));
+    range.first -= skipped;
+    s.positions += skipped;
+    s.keys += skipped * Key::row_bytes(view.head_dim());
+    s.values += skipped * Value::row_bytes(view.head_dim());
+    s.count = static_cast<std::uint32_t>(std::min<std::size_t>(range.count, s.count - skipped));
+    range.count -= s.count;
+    if (s.count > 0) fn(s);
+  });
+}
+// fn(slab, next) for the rows of a range; next: the slab after it, or one of no rows.
 template <class View, class Fn>
-void for_each_pair(const View& view, position query, Fn&& fn) {
+void for_each_pair(const View& view, position query, const row_range& range, Fn&& fn) {
   slab before{};
-  view.for_each_slab(query, [&](const slab& s) {
+  for_each_slab_in(view, query, range, [&](const slab& s) {
     if (before.count > 0) fn(before, s);
     before = s;
   });
@@ -104,12 +126,12 @@ void for_each_pair(const View& view, position query, Fn&& fn) {
 
 }  // namespace detail
 
-// queries, out: [group_size, head_dim]; the query heads of view's head, in order. query: their
-// position. lse: [group_size], log of the sum of exponentials, or empty. scratch: at least as many
-// rows as the query sees. O(group_size * rows seen * head_dim).
+// attend over a part of the rows that the query sees, at least one: out and lse of the parts make
+// those of the whole (attend/partition.hpp). Shows nothing to a head that ranks.
 template <row_codec Key, row_codec Value>
-void attend(const head_view<Key, Value>& view, position query, rows<const float> queries,
-            float scale, rows<float> out, std::span<float> lse, attend_scratch& scratch) noexcept {
+void attend_part(const head_view<Key, Value>& view, position query, const row_range& part,
+                 rows<const float> queries, float scale, rows<float> out, std::span<float> lse,
+                 attend_scratch& scratch) noexcept {
   HEADWISE_EXPECTS(queries.count == view.group_size() && queries.count == scratch.group_size_ &&
                        out.count == queries.count,
                    "attend takes the query rows of one whole group");
@@ -127,8 +149,8 @@ void attend(const head_view<Key, Value>& view, position query, rows<const float>
   float* const weights = scratch.weights_.data();
   const std::size_t stride = scratch.max_rows_;
   std::size_t seen = 0;
-  [[maybe_unused]] bool own_row = false;
-  detail::for_each_pair(view, query, [&](const slab& s, const slab& next) {
+  [[maybe_unused]] bool own_row = part.count != row_range{}.count;
+  detail::for_each_pair(view, query, part, [&](const slab& s, const slab& next) {
     own_row |= s.positions[s.count - 1] == query;
     HEADWISE_EXPECTS(seen + s.count <= stride, "attend_scratch has too few rows");
     detail::for_each_block<Key>({s.keys, s.count, next.keys}, decoded,
@@ -137,7 +159,7 @@ void attend(const head_view<Key, Value>& view, position query, rows<const float>
                                 });
     seen += s.count;
   });
-  HEADWISE_EXPECTS(own_row, "the query's own row is not written yet");
+  HEADWISE_EXPECTS(own_row && seen > 0, "the query's own row is not written yet");
   scratch.seen_ = seen;
 
   for (std::size_t g = 0; g < queries.count; ++g) {
@@ -146,13 +168,22 @@ void attend(const head_view<Key, Value>& view, position query, rows<const float>
     std::fill(out[g].begin(), out[g].end(), 0.0F);
   }
   seen = 0;
-  detail::for_each_pair(view, query, [&](const slab& s, const slab& next) {
+  detail::for_each_pair(view, query, part, [&](const slab& s, const slab& next) {
     detail::for_each_block<Value>({s.values, s.count, next.values}, decoded,
                                   [&](const auto& block, std::size_t first) {
                                     value.sums(block, weights + seen + first, stride, out);
                                   });
     seen += s.count;
   });
+}
+
+// queries, out: [group_size, head_dim]; the query heads of view's head, in order. query: their
+// position. lse: [group_size], log of the sum of exponentials, or empty. scratch: at least as many
+// rows as the query sees. O(group_size * rows seen * head_dim).
+template <row_codec Key, row_codec Value>
+void attend(const head_view<Key, Value>& view, position query, rows<const float> queries,
+            float scale, rows<float> out, std::span<float> lse, attend_scratch& scratch) noexcept {
+  attend_part(view, query, {}, queries, scale, out, lse, scratch);
   if (view.awaits_attention(query)) view.observe(query, scratch.weights());
 }
 

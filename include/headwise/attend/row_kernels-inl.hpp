@@ -155,9 +155,10 @@ template <class Codec, std::size_t R, std::size_t G>
     products[3][0] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
   }
 }
-// Asks for the rows that come next while these are read.
+// Asks for the rows that come next while these are read; as far as the second-level cache, since
+// they are many.
 [[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
-  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line);
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
 }
 // weights[g * stride + r] = scale * <query g, row r>
 template <class Codec, std::size_t G>

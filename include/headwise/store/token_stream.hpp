@@ -185,6 +185,7 @@ class token_stream {
   template <class Fn>
   void for_each_slab(position query, const page_layout& layout, Fn& fn) const {
     for (const page_link* link = head_; link != nullptr; link = link->next) {
+      if (link->next != nullptr) prefetch_positions(*link->next, layout);
       if (link->begin == link->end) continue;
       const position* const positions = link->rows->positions(layout);
       if (positions[link->begin] > query) return;
@@ -278,6 +279,12 @@ class token_stream {
     page_link* writing = nullptr;  // where the next row goes
   };
 
+  // What decides about a page lies far from what is read before it.
+  static void prefetch_positions(const page_link& link, const page_layout& layout) noexcept {
+    const position* const positions = link.rows->positions(layout);
+    __builtin_prefetch(positions + link.begin);
+    __builtin_prefetch(positions + link.end - 1);
+  }
   // The first slot of the link whose position is at least pos.
   [[nodiscard]] static std::uint32_t lower_bound(const page_link& link, position pos,
                                                  const page_layout& layout) noexcept {
