@@ -29,13 +29,6 @@ struct inputs {
   }
 };
 
-[[nodiscard]] hw::token token_at(hw::position pos) {
-  return {pos, 0,
-          pos < sink_count ? hw::token_classes::sink
-          : pos % 8 == 0   ? hw::token_classes::punctuation
-                           : hw::token_classes::none};
-}
-
 [[nodiscard]] double magnitude(std::span<const float> row) {
   double sum = 0.0;
   for (const float element : row) sum += std::abs(double{element});
@@ -48,7 +41,7 @@ struct inputs {
   double sum = 0.0;
   for (const policy& head : plan)
     for (hw::position pos = 0; pos < length; ++pos)
-      if (hw::sees(length - 1, pos, hw::lifetime_of(head, token_at(pos))))
+      if (newest_sees(head, length, pos))
         sum += magnitude(in.key(pos)[0]) + magnitude(in.value(pos)[0]);
   return sum;
 }

@@ -68,7 +68,7 @@ class recorded_prompt {
   std::vector<float> weights_;  // [maps, tokens, tokens]
 };
 [[nodiscard]] const recorded_prompt& prompt_of(std::size_t token_total) {
-  return kept<recorded_prompt>(std::to_string(token_total), token_total);
+  return kept<recorded_prompt>(std::to_string(token_total), "maps", token_total);
 }
 
 [[nodiscard]] hw::measure_options only_global() {

@@ -3,16 +3,19 @@
 // comparison: runs benchmarks that are called "question/case/variant" and prints, behind the usual
 // report, one Markdown table for each question: a row for each case, a column for each variant, the
 // median CPU time over repetitions, and its ratio to the baseline variant of the same case and run.
-// CPU time, since other programs may have the cores for a while.
+// CPU time, since other programs may have the cores for a while; of several threads the real time.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <map>
 #include <string>
 #include <vector>
 
 #include <benchmark/benchmark.h>
+
+#include "headwise/core/simd.hpp"
 
 namespace headwise_bench {
 
@@ -28,82 +31,89 @@ class comparison : public benchmark::ConsoleReporter {
       if (run.error_occurred || run.run_type != Run::RT_Iteration) continue;
       const std::string& name = run.run_name.function_name;
       const std::size_t first = name.find('/'), last = name.rfind('/');
-      question& asked = of(questions_, name.substr(0, first));
-      asked.unit = benchmark::GetTimeUnitString(run.time_unit);
-      of(of(asked.cases, name.substr(first + 1, last - first - 1)), name.substr(last + 1))
-          .push_back(run.GetAdjustedCPUTime());
+      // Runs may come in any order; families count up in that of registration.
+      measured& of = measured_[run.family_index];
+      of.question = name.substr(0, first);
+      of.case_name = name.substr(first + 1, last - first - 1);
+      of.variant = name.substr(last + 1);
+      of.unit = benchmark::GetTimeUnitString(run.time_unit);
+      of.times.push_back(run.run_name.time_type.empty() ? run.GetAdjustedCPUTime()
+                                                        : run.GetAdjustedRealTime());
     }
   }
   void print_tables() const {
-    for (const auto& [name, asked] : questions_) print_table(name, asked);
+    for (const std::string& question : distinct(&measured::question, "")) print_table(question);
   }
   [[nodiscard]] bool failed() const { return failed_; }
 
  private:
-  // Small maps that keep the order of insertion.
-  template <class T>
-  using ordered = std::vector<std::pair<std::string, T>>;
-  using samples = std::vector<double>;
-  struct question {
-    std::string unit;
-    ordered<ordered<samples>> cases;
+  struct measured {
+    std::string question, case_name, variant, unit;
+    std::vector<double> times;
+    [[nodiscard]] double median() const {
+      std::vector<double> values = times;
+      const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    }
   };
 
-  template <class T>
-  [[nodiscard]] static T& of(ordered<T>& map, const std::string& key) {
-    for (auto& [name, value] : map)
-      if (name == key) return value;
-    return map.emplace_back(key, T{}).second;
+  // The different values of a member, in order; of one question, or of all where it is empty.
+  [[nodiscard]] std::vector<std::string> distinct(std::string measured::*member,
+                                                  const std::string& question) const {
+    std::vector<std::string> values;
+    for (const auto& [family, of] : measured_)
+      if ((question.empty() || of.question == question) &&
+          std::find(values.begin(), values.end(), of.*member) == values.end())
+        values.push_back(of.*member);
+    return values;
   }
-  template <class T>
-  [[nodiscard]] static const T* find(const ordered<T>& map, const std::string& key) {
-    for (const auto& [name, value] : map)
-      if (name == key) return &value;
+  [[nodiscard]] const measured* find(const std::string& question, const std::string& case_name,
+                                     const std::string& variant) const {
+    for (const auto& [family, of] : measured_)
+      if (of.question == question && of.case_name == case_name && of.variant == variant) return &of;
     return nullptr;
   }
-  [[nodiscard]] static double median(samples values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-  }
 
-  static void print_cell(double time, double base) {
+  static void print_cell(double time, const measured* base) {
     std::printf(time < 1000.0 ? " %.3g" : " %.0f", time);
-    if (base > 0.0) std::printf(" (%.2f)", time / base);
-    std::printf(" |");
+    if (base != nullptr) std::printf(" (%.2f)", time / base->median());
   }
-  void print_table(const std::string& name, const question& asked) const {
-    std::vector<std::string> variants;
-    for (const auto& [case_name, measured] : asked.cases)
-      for (const auto& [variant, times] : measured)
-        if (std::find(variants.begin(), variants.end(), variant) == variants.end())
-          variants.push_back(variant);
-    std::printf("\n%s: median CPU time in %s (times that of %s)\n\n| case |", name.c_str(),
-                asked.unit.c_str(), baseline_.c_str());
+  void print_table(const std::string& question) const {
+    const std::vector<std::string> variants = distinct(&measured::variant, question);
+    std::printf("\n%s: median time in %s (times that of %s)\n\n| case |", question.c_str(),
+                distinct(&measured::unit, question).front().c_str(), baseline_.c_str());
     for (const std::string& variant : variants) std::printf(" %s |", variant.c_str());
     std::printf("\n|---|");
     for (std::size_t i = 0; i < variants.size(); ++i) std::printf("---|");
-    for (const auto& [case_name, measured] : asked.cases) {
+    for (const std::string& case_name : distinct(&measured::case_name, question)) {
       std::printf("\n| %s |", case_name.c_str());
-      const samples* const base = find(measured, baseline_);
       for (const std::string& variant : variants) {
-        const samples* const times = find(measured, variant);
-        if (times == nullptr)
-          std::printf(" |");
-        else
-          print_cell(median(*times), base == nullptr ? 0.0 : median(*base));
+        if (const measured* const found = find(question, case_name, variant))
+          print_cell(found->median(), find(question, case_name, baseline_));
+        std::printf(" |");
       }
     }
     std::printf("\n");
   }
 
   std::string baseline_;
-  ordered<question> questions_;
+  std::map<std::int64_t, measured> measured_;  // by family
   bool failed_ = false;
 };
 
+// What the figures depend on beside the machine, for the file that --benchmark_out names.
+inline void describe_build() {
+  benchmark::AddCustomContext("compiler", HEADWISE_BENCH_COMPILER);
+  benchmark::AddCustomContext("flags", HEADWISE_BENCH_FLAGS);
+  benchmark::AddCustomContext("check_level", std::to_string(HEADWISE_CHECK_LEVEL));
+  benchmark::AddCustomContext("vector_bytes",
+                              std::to_string(static_cast<int>(headwise::widest_simd())));
+}
+
 // The main of every benchmark program. Non-zero where a checksum was wrong.
 [[nodiscard]] inline int run(int argc, char** argv, const std::string& baseline) {
+  describe_build();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   comparison report(baseline);
