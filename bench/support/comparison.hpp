@@ -122,12 +122,13 @@ inline void describe_build() {
   return report.failed() ? 1 : 0;
 }
 
-// The two numbers that must agree, as counters of the report; more than a relative 1e-4 apart is an
-// error of the run.
-inline void compare_checksum(benchmark::State& state, double checksum, double expected) {
+// The two numbers that must agree, as counters of the report; further apart than the relative
+// tolerance is an error of the run.
+inline void compare_checksum(benchmark::State& state, double checksum, double expected,
+                             double tolerance = 1e-4) {
   state.counters["checksum"] = checksum;
   state.counters["expected"] = expected;
-  if (std::abs(checksum - expected) > 1e-4 * std::abs(expected))
+  if (!(std::abs(checksum - expected) <= tolerance * std::abs(expected)))
     state.SkipWithError("the checksum is not what the reference computes");
 }
 
