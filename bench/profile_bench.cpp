@@ -3,6 +3,7 @@
 // What does it cost to measure the recoveries of N candidates on recorded maps? One iteration is
 // one map [tokens, tokens] of one query head, the next of 128 MiB of them. The limit is to read the
 // weights once; the baseline goes through them once for each candidate, as a simple profiler does.
+// Maps of 4,096 tokens are larger than most last-level caches even one at a time.
 #include <functional>
 #include <random>
 #include <utility>
@@ -11,21 +12,21 @@
 #include "headwise/profile/profiler.hpp"
 #include "support/comparison.hpp"
 #include "support/kept.hpp"
+#include "support/layer_problem.hpp"
+#include "support/stream.hpp"
 
 namespace headwise_bench {
 namespace {
 
 namespace hw = headwise;
-constexpr std::size_t cold_bytes = std::size_t{128}
-                                   << 20;  // four times a last-level cache of 32 MiB
 constexpr std::uint32_t query_heads = 8;
 
 // A prompt's maps: more weight on the nearest keys, the rest at random; rows sum to one.
 class recorded_prompt {
  public:
   explicit recorded_prompt(std::size_t token_total)
-      : layers_(static_cast<std::uint32_t>(cold_bytes / (4 * token_total * token_total) /
-                                           query_heads)) {
+      : layers_(static_cast<std::uint32_t>(
+            cold_bytes() / (query_heads * token_total * token_total * sizeof(float)) + 1)) {
     for (hw::position pos = 0; pos < token_total; ++pos)
       tokens_.push_back({pos, static_cast<std::int32_t>(pos * 37 % 500),
                          pos < 4        ? hw::token_classes::sink
@@ -81,6 +82,13 @@ class recorded_prompt {
   options.ladder.learn_ids = learn_ids;
   return options;
 }
+// Two without a window, two for each of six windows, one of its own, and global.
+[[nodiscard]] hw::measure_options sixteen() {
+  hw::measure_options options = ladder(false);
+  options.ladder.windows = {16, 32, 64, 128, 256, 512};
+  options.candidates = {{"local(1024)", hw::make_spec(hw::local_window(1024)), false}};
+  return options;
+}
 
 // [candidates][keys]
 [[nodiscard]] std::vector<std::vector<hw::token_count>> lifetimes(
@@ -88,6 +96,7 @@ class recorded_prompt {
   std::vector<hw::candidate> candidates{{"global", hw::make_spec(hw::global{})}};
   if (options.use_ladder)
     candidates = hw::make_ladder(options.ladder, static_cast<hw::token_count>(tokens.size()));
+  candidates.insert(candidates.end(), options.candidates.begin(), options.candidates.end());
   std::vector<std::vector<hw::token_count>> result;
   for (const hw::candidate& c : candidates) {
     const auto policy = hw::make_policy(c.policy);
@@ -143,22 +152,21 @@ void headwise_profile(benchmark::State& state, std::size_t token_total,
   state.counters["candidates"] = static_cast<double>(profiler.candidates().size());
 }
 
-// Adds up the weights of each map, in as many sums as a vector register holds.
+// Reads each map once.
 void stream(benchmark::State& state, std::size_t token_total) {
   const recorded_prompt& prompt = prompt_of(token_total);
+  const auto bytes_of = [&](std::size_t i) {
+    return words(reinterpret_cast<const std::uint64_t*>(prompt.map(i).weights.data),
+                 prompt.map_bytes() / sizeof(std::uint64_t));
+  };
   std::size_t next = 0;
-  double sum = 0.0;
+  std::uint64_t sum = 0;
   for (auto _ : state) {
-    const auto weights = prompt.map(next++).weights;
-    constexpr std::size_t lanes = 16;
-    float sums[lanes] = {};
-    for (std::size_t i = 0; i + lanes <= weights.count * weights.width; i += lanes)
-      for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += weights.data[i + lane];
-    sum = 0.0;
-    for (const float lane : sums) sum += double{lane};
+    sum = sum_of(bytes_of(next++));
     benchmark::DoNotOptimize(sum);
   }
-  compare_checksum(state, sum, static_cast<double>(token_total));
+  compare_checksum(state, static_cast<double>(sum),
+                   static_cast<double>(sum_in_order(bytes_of(next - 1))));
   count_bytes(state, prompt.map_bytes());
 }
 
@@ -168,6 +176,7 @@ void register_case(std::size_t token_total) {
     benchmark::RegisterBenchmark(name.c_str(), std::move(fn))->Unit(benchmark::kMicrosecond);
   };
   add("simple, ladder", [=](auto& state) { simple_profile(state, token_total); });
+  add("16 candidates", [=](auto& state) { headwise_profile(state, token_total, sixteen()); });
   add("ladder", [=](auto& state) { headwise_profile(state, token_total, ladder(false)); });
   add("ladder+learned", [=](auto& state) { headwise_profile(state, token_total, ladder(true)); });
   add("global", [=](auto& state) { headwise_profile(state, token_total, only_global()); });
@@ -178,7 +187,7 @@ void register_case(std::size_t token_total) {
 }  // namespace headwise_bench
 
 int main(int argc, char** argv) {
-  headwise_bench::register_case(512);
-  headwise_bench::register_case(1024);
+  for (const std::size_t token_total : {512U, 1024U, 4096U})
+    headwise_bench::register_case(token_total);
   return headwise_bench::run(argc, argv, "simple, ladder");
 }
