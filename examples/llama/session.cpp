@@ -42,9 +42,9 @@ const session_options& checked(const session_options& options) {
 
 }  // namespace
 
-template <headwise::row_codec Codec>
-session<Codec>::session(const model& weights, const headwise::blueprint& plan,
-                        session_options options)
+template <headwise::row_codec Key, headwise::row_codec Value>
+session<Key, Value>::session(const model& weights, const headwise::blueprint& plan,
+                             session_options options)
     : model_(weights),
       options_(checked(options)),
       classifier_(headwise::make_classifier(
@@ -65,8 +65,8 @@ session<Codec>::session(const model& weights, const headwise::blueprint& plan,
   tokens_.reserve(options.chunk);
 }
 
-template <headwise::row_codec Codec>
-void session<Codec>::check(std::span<const std::int32_t> ids) const {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::check(std::span<const std::int32_t> ids) const {
   if (ids.size() > options_.capacity - length()) {
     headwise::raise(error_code::out_of_range, "session",
                     std::to_string(ids.size()) + " tokens more than " + std::to_string(length()),
@@ -81,8 +81,8 @@ void session<Codec>::check(std::span<const std::int32_t> ids) const {
   }
 }
 
-template <headwise::row_codec Codec>
-void session<Codec>::feed(std::span<const std::int32_t> ids, const logits_visitor& visit) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::feed(std::span<const std::int32_t> ids, const logits_visitor& visit) {
   check(ids);
   const std::size_t vocabulary = model_.sizes().vocabulary;
   while (!ids.empty()) {
@@ -96,8 +96,8 @@ void session<Codec>::feed(std::span<const std::int32_t> ids, const logits_visito
   }
 }
 
-template <headwise::row_codec Codec>
-std::span<const float> session<Codec>::feed(std::span<const std::int32_t> ids) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+std::span<const float> session<Key, Value>::feed(std::span<const std::int32_t> ids) {
   check(ids);
   const std::span<float> logits(logits_.data(), model_.sizes().vocabulary);
   while (!ids.empty()) {
@@ -110,8 +110,8 @@ std::span<const float> session<Codec>::feed(std::span<const std::int32_t> ids) {
   return logits;
 }
 
-template <headwise::row_codec Codec>
-rows<float> session<Codec>::run_chunk(std::span<const std::int32_t> ids) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+rows<float> session<Key, Value>::run_chunk(std::span<const std::int32_t> ids) {
   const position first = length();
   tokens_.clear();
   for (const std::int32_t id : ids) {
@@ -138,8 +138,8 @@ rows<float> session<Codec>::run_chunk(std::span<const std::int32_t> ids) {
   return x;
 }
 
-template <headwise::row_codec Codec>
-void session<Codec>::attention_block(step& open, std::uint32_t layer, rows<float> x) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::attention_block(step& open, std::uint32_t layer, rows<float> x) {
   const layer_weights& weights = model_.layers()[layer];
   const rows<float> normed = normed_.first(x.count);
   const rows<float> query = query_.first(x.count);
@@ -161,8 +161,8 @@ void session<Codec>::attention_block(step& open, std::uint32_t layer, rows<float
 }
 
 // All that a layer asks of the cache: its rows in, and for each query what it sees.
-template <headwise::row_codec Codec>
-void session<Codec>::attention(step& open, std::uint32_t layer, std::size_t tokens) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::attention(step& open, std::uint32_t layer, std::size_t tokens) {
   const headwise::model_shape& shape = model_.shape();
   const std::size_t head_dim = shape.head_dim;
   const std::size_t group = shape.group_size();
@@ -187,9 +187,9 @@ void session<Codec>::attention(step& open, std::uint32_t layer, std::size_t toke
 }
 
 // Lays the probabilities of the last attend out by position.
-template <headwise::row_codec Codec>
-void session<Codec>::record_row(const typename cache::view_type& view, std::uint32_t kv_head,
-                                std::size_t query, std::size_t queries) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::record_row(const typename cache::view_type& view, std::uint32_t kv_head,
+                                     std::size_t query, std::size_t queries) {
   const std::size_t group = model_.shape().group_size();
   const std::size_t keys = map_.size() / (model_.shape().query_heads * queries);
   const auto at = static_cast<position>(keys - queries + query);
@@ -202,8 +202,8 @@ void session<Codec>::record_row(const typename cache::view_type& view, std::uint
   }
 }
 
-template <headwise::row_codec Codec>
-void session<Codec>::feed_forward_block(const layer_weights& layer, rows<float> x) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::feed_forward_block(const layer_weights& layer, rows<float> x) {
   const rows<float> normed = normed_.first(x.count);
   const rows<float> gate = gate_.first(x.count);
   const rows<float> up = up_.first(x.count);
@@ -215,8 +215,8 @@ void session<Codec>::feed_forward_block(const layer_weights& layer, rows<float> 
   add(normed, x);
 }
 
-template <headwise::row_codec Codec>
-void session<Codec>::output_logits(rows<const float> x, rows<float> logits) {
+template <headwise::row_codec Key, headwise::row_codec Value>
+void session<Key, Value>::output_logits(rows<const float> x, rows<float> logits) {
   const rows<float> normed = normed_.first(x.count);
   rms_norm(x, model_.output_norm(), model_.sizes().norm_epsilon, normed);
   linear(normed, model_.output(), logits);
@@ -225,5 +225,8 @@ void session<Codec>::output_logits(rows<const float> x, rows<float> logits) {
 template class session<headwise::f32>;
 template class session<headwise::f16>;
 template class session<headwise::bf16>;
+template class session<headwise::int8_row>;
+template class session<headwise::int4_group>;
+template class session<headwise::int8_row, headwise::int4_group>;
 
 }  // namespace llama_example

@@ -2,7 +2,8 @@
 //
 // One text in a model: feeds tokens, gives logits, keeps keys and values as a blueprint says.
 // session.cpp is the integration that an engine author reads; its cache is headwise and nothing
-// else. Codec is what key and value rows are stored as: headwise::f32, f16 or bf16.
+// else. Key and Value are what rows are stored as; the end of this file lists the pairs that there
+// are.
 //
 // Threads: a session belongs to one thread; sessions of one model may run side by side.
 
@@ -22,6 +23,8 @@
 #include "headwise/codec/bf16.hpp"
 #include "headwise/codec/f16.hpp"
 #include "headwise/codec/f32.hpp"
+#include "headwise/codec/int4_group.hpp"
+#include "headwise/codec/int8_row.hpp"
 #include "headwise/core/token_classifier.hpp"
 #include "headwise/manager/cache_manager.hpp"
 
@@ -44,7 +47,7 @@ struct attention_record {
   std::span<const float> weights;  // [query_heads, queries, keys]
 };
 
-template <headwise::row_codec Codec>
+template <headwise::row_codec Key, headwise::row_codec Value = Key>
 class session {
  public:
   // first: the position of the first row; logits: [tokens, vocabulary], valid during the call.
@@ -75,7 +78,7 @@ class session {
   [[nodiscard]] const model& weights() const noexcept { return model_; }
 
  private:
-  using cache = headwise::cache_manager<headwise::builtin_policies, Codec>;
+  using cache = headwise::cache_manager<headwise::builtin_policies, Key, Value>;
   using step = typename cache::step_type;
 
   // Activations of a chunk: [chunk, width] each.
@@ -118,5 +121,8 @@ class session {
 extern template class session<headwise::f32>;
 extern template class session<headwise::f16>;
 extern template class session<headwise::bf16>;
+extern template class session<headwise::int8_row>;
+extern template class session<headwise::int4_group>;
+extern template class session<headwise::int8_row, headwise::int4_group>;
 
 }  // namespace llama_example

@@ -4,8 +4,10 @@
 // JSON.
 //
 //   engine_probe tokens MODEL TEXT_FILE    the ids of a text, no beginning-of-sequence token
-//   engine_probe score MODEL CODEC         stdin: {"sequences": [[id, ...], ...]}, each fed to an
-//                                          empty cache with global on every head. For each one:
+//   engine_probe score MODEL CODEC         CODEC: f32, f16, bf16, int8_row, int4_group, or
+//                                          int8_row+int4_group for keys and values; stdin:
+//                                          {"sequences": [[id, ...], ...]}, each fed to an empty
+//                                          cache with global on every head. For each one:
 //     "nll"     [n - 1]  -log p(token i + 1 | tokens 0 .. i)
 //     "best"    [n]      the likeliest token after token i
 //     "behind"  [n - 1]  logit of best[i] minus logit of token i + 1
@@ -40,12 +42,12 @@ double log_sum_exp(std::span<const float> logits) {
   return top + std::log(sum);
 }
 
-template <class Codec>
+template <class Key, class Value>
 json score(const llama_example::model& weights, const std::vector<std::int32_t>& ids) {
   const auto plan =
       headwise::uniform_blueprint(weights.shape(), headwise::make_spec(headwise::global{}));
-  llama_example::session<Codec> text(weights, plan,
-                                     {.capacity = static_cast<headwise::token_count>(ids.size())});
+  llama_example::session<Key, Value> text(
+      weights, plan, {.capacity = static_cast<headwise::token_count>(ids.size())});
   json nll = json::array(), best = json::array(), behind = json::array();
   text.feed(ids, [&](headwise::position first, llama_example::rows<const float> logits) {
     for (std::size_t i = 0; i < logits.count; ++i) {
@@ -60,16 +62,30 @@ json score(const llama_example::model& weights, const std::vector<std::int32_t>&
   return {{"nll", nll}, {"best", best}, {"behind", behind}};
 }
 
+struct scorer {
+  std::string codec;
+  json (*score)(const llama_example::model& weights, const std::vector<std::int32_t>& ids);
+};
+template <class Key, class Value = Key>
+scorer scorer_of() {
+  std::string name(Key::name);
+  if (Key::name != Value::name) name.append("+").append(Value::name);
+  return {name, score<Key, Value>};
+}
+
 json score_all(const std::string& model_path, const std::string& codec) {
-  const llama_example::model weights(model_path);
-  json results = json::array();
-  const json given = json::parse(std::cin);
-  for (const json& ids : given.at("sequences")) {
-    if (codec == "f32") results.push_back(score<headwise::f32>(weights, ids));
-    if (codec == "f16") results.push_back(score<headwise::f16>(weights, ids));
-    if (codec == "bf16") results.push_back(score<headwise::bf16>(weights, ids));
+  using namespace headwise;
+  for (const scorer& known :
+       {scorer_of<f32>(), scorer_of<f16>(), scorer_of<bf16>(), scorer_of<int8_row>(),
+        scorer_of<int4_group>(), scorer_of<int8_row, int4_group>()}) {
+    if (known.codec != codec) continue;
+    const llama_example::model weights(model_path);
+    json results = json::array();
+    const json given = json::parse(std::cin);
+    for (const json& ids : given.at("sequences")) results.push_back(known.score(weights, ids));
+    return {{"sequences", results}};
   }
-  return {{"sequences", results}};
+  throw std::runtime_error("no codec " + codec);
 }
 
 }  // namespace
