@@ -5,10 +5,12 @@
 // a float without rounding: an element decodes to the same bits in any order of operations. Four
 // bytes serve the whole range of float, and elements that are all equal. O(elements). Pure.
 //
-//   step  = at most 1.008 * max((highest - lowest) / top, |lowest| / 32512, 2^-126)
+//   bytes = [scale | zero], the lower byte of each first
+//   step  = at most 1.008 * max((highest - lowest) / top, |lowest| / 32512, 2^-125)
 //   error = at most step / 2, for elements up to 2^127
 //
-// A NaN or an infinity makes all elements NaN that share its step.
+// Elements below 2^-126 are taken for 0, so that an engine's flush-to-zero mode changes nothing. A
+// NaN or an infinity makes all elements NaN that share its step.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +54,8 @@ class affine_encoder {
   affine_encoder(std::span<const float> elements, int top) noexcept : top_(top) {
     float lowest = std::numeric_limits<float>::max(), highest = -lowest;
     std::uint32_t exponents = 0;  // reaches that of infinity where an element does
-    for (const float x : elements) {
+    for (const float element : elements) {
+      const float x = flushed(element);
       lowest = std::min(lowest, x);
       highest = std::max(highest, x);
       exponents = std::max(exponents, std::bit_cast<std::uint32_t>(x) & infinity_bits);
@@ -62,7 +65,7 @@ class affine_encoder {
       return;
     }
     const double range = double{highest} - double{lowest};
-    const double least = std::max(std::abs(double{lowest}) / most_zero, 0x1p-126);
+    const double least = std::max(std::abs(double{lowest}) / most_zero, 0x1p-125);
     step_.scale = bf16_at_least(std::max(range / top, least));
     per_step_ = 1.0 / double{float_from_bf16(step_.scale)};
     const double zero = -std::round(double{lowest} * per_step_);
@@ -73,7 +76,7 @@ class affine_encoder {
   [[nodiscard]] const affine_step& step() const noexcept { return step_; }
   [[nodiscard]] unsigned code_of(float x) const noexcept {
     if (per_step_ == 0.0) return 0;
-    const double code = std::clamp(double{x} * per_step_ + rounding_, 0.0, top_);
+    const double code = std::clamp(double{flushed(x)} * per_step_ + rounding_, 0.0, top_);
     return static_cast<unsigned>(static_cast<int>(code));
   }
 
@@ -81,6 +84,9 @@ class affine_encoder {
   static constexpr std::uint32_t infinity_bits = 0x7f800000U;
   static constexpr double most_zero = 32512.0;  // leaves room for rounding, and for the codes
 
+  [[nodiscard]] static float flushed(float x) noexcept {
+    return (std::bit_cast<std::uint32_t>(x) & infinity_bits) == 0 ? 0.0F : x;
+  }
   [[nodiscard]] static std::uint16_t bf16_at_least(double x) noexcept {
     auto near = static_cast<float>(x);
     if (double{near} < x) near = std::nextafter(near, std::numeric_limits<float>::max());
