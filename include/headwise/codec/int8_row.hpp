@@ -7,7 +7,8 @@
 // Error: at most half of a step, which is a 255th of the row's range (affine_step.hpp says it
 // exactly). One channel that is far from all others widens the step for all of them; a channel that
 // is far away in the same direction for every token may be moved first, since taking one and the
-// same vector from all keys of a head changes no probability.
+// same vector from all keys of a head changes no probability. row_error.hpp measures what your own
+// rows lose.
 // Measured on the keys and values of SmolLM2-135M, 1,024 tokens, error of the attention's output
 // relative to its size: 1.1 % with keys in int8_row (2.1 % in the worst head), 0.4 % with values
 // (0.7 %); a signed code without a zero, in the same bytes, 1.6 % and 0.5 %.
