@@ -11,6 +11,8 @@
 #include "headwise/codec/bf16.hpp"
 #include "headwise/codec/f16.hpp"
 #include "headwise/codec/f32.hpp"
+#include "headwise/codec/int4_group.hpp"
+#include "headwise/codec/int8_row.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -20,8 +22,8 @@ namespace {
   return text == nullptr ? otherwise : static_cast<std::uint32_t>(std::stoul(text));
 }
 
-// The three tests together: at least 2.2 million checks.
-constexpr std::size_t checks_of_a_test = 740'000;
+// The five tests together: at least 2.2 million checks.
+constexpr std::size_t checks_of_a_test = 440'000;
 
 template <class Key, class Value>
 void run_scripts(std::uint32_t first_seed) {
@@ -55,6 +57,13 @@ TEST(cache_against_reference, f16) {
 }
 TEST(cache_against_reference, bf16_keys_f32_values) {
   run_scripts<headwise::bf16, headwise::f32>(200'001);
+}
+// Rows are compared as bytes: whatever is done to them, none is ever quantised again.
+TEST(cache_against_reference, int8_keys_int4_values) {
+  run_scripts<headwise::int8_row, headwise::int4_group>(300'001);
+}
+TEST(cache_against_reference, int4) {
+  run_scripts<headwise::int4_group, headwise::int4_group>(400'001);
 }
 
 }  // namespace

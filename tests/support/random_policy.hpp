@@ -109,7 +109,7 @@ struct ruled_nth {
 }
 
 [[nodiscard]] inline headwise::model_shape random_shape(random_source& random) {
-  constexpr std::uint32_t dims[] = {1, 3, 4, 8, 17};
+  constexpr std::uint32_t dims[] = {1, 3, 4, 8, 33};
   const std::uint32_t kv_heads = random.between(1, 3);
   return {random.between(1, 2), kv_heads * random.between(1, 3), kv_heads,
           dims[random.below(std::size(dims))]};
