@@ -74,9 +74,10 @@ class affine_encoder {
   }
 
   [[nodiscard]] const affine_step& step() const noexcept { return step_; }
+  // Needs no care for floats below 2^-126: they are less than half a step.
   [[nodiscard]] unsigned code_of(float x) const noexcept {
     if (per_step_ == 0.0) return 0;
-    const double code = std::clamp(double{flushed(x)} * per_step_ + rounding_, 0.0, top_);
+    const double code = std::clamp(double{x} * per_step_ + rounding_, 0.0, top_);
     return static_cast<unsigned>(static_cast<int>(code));
   }
 

@@ -34,18 +34,18 @@ static_assert(int4_group::row_bytes(0) == 0 && int4_group::row_bytes(1) == 20 &&
   return result;
 }
 template <class Codec>
-[[nodiscard]] std::vector<std::byte> encoded(std::span<const float> row) {
+[[nodiscard]] std::vector<std::byte> encoded_row(std::span<const float> row) {
   std::vector<std::byte> bytes(Codec::row_bytes(row.size()));
   Codec::encode(row, bytes.data());
   return bytes;
 }
 template <class Codec>
-[[nodiscard]] std::vector<float> decoded(const std::vector<std::byte>& bytes, std::size_t d) {
+[[nodiscard]] std::vector<float> decoded_row(const std::vector<std::byte>& bytes, std::size_t d) {
   std::vector<float> row(d);
   Codec::decode(bytes.data(), row);
   return row;
 }
-[[nodiscard]] bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+[[nodiscard]] bool same_row_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -55,8 +55,8 @@ template <class Codec>
 void expect_within_bound(const std::vector<float>& row) {
   using layout = affine_layout<Codec>;
   const std::size_t d = row.size();
-  const std::vector<std::byte> bytes = encoded<Codec>(row);
-  const std::vector<float> read = decoded<Codec>(bytes, d);
+  const std::vector<std::byte> bytes = encoded_row<Codec>(row);
+  const std::vector<float> read = decoded_row<Codec>(bytes, d);
   for (std::size_t i = 0; i < d; ++i) {
     const std::size_t first = i / layout::shared(d) * layout::shared(d);
     const auto group = std::span(row).subspan(first, std::min(layout::shared(d), d - first));
@@ -76,7 +76,8 @@ void expect_varied_rows_within_bound() {
       const std::vector<float> row = varied_row(random, d);
       ASSERT_NO_FATAL_FAILURE(expect_within_bound<Codec>(row)) << Codec::name << ' ' << d;
       // What was decoded is a row as any other: encoded again it moves by half a step at most.
-      ASSERT_NO_FATAL_FAILURE(expect_within_bound<Codec>(decoded<Codec>(encoded<Codec>(row), d)));
+      ASSERT_NO_FATAL_FAILURE(
+          expect_within_bound<Codec>(decoded_row<Codec>(encoded_row<Codec>(row), d)));
     }
 }
 TEST(affine_rows, errors_are_within_half_a_step) {
@@ -106,9 +107,9 @@ void expect_whole_steps_exact() {
           row[i] = static_cast<float>(scale * (codes[i] - zero));
         }
       }
-      const std::vector<std::byte> bytes = encoded<Codec>(row);
-      ASSERT_TRUE(same_bits(decoded<Codec>(bytes, d), row)) << Codec::name << ' ' << d;
-      ASSERT_EQ(encoded<Codec>(decoded<Codec>(bytes, d)), bytes);
+      const std::vector<std::byte> bytes = encoded_row<Codec>(row);
+      ASSERT_TRUE(same_row_bits(decoded_row<Codec>(bytes, d), row)) << Codec::name << ' ' << d;
+      ASSERT_EQ(encoded_row<Codec>(decoded_row<Codec>(bytes, d)), bytes);
       for (std::size_t i = 0; i < d; ++i)
         ASSERT_EQ(element_at<Codec>(bytes.data(), d, i).code, codes[i]);
     }
@@ -118,6 +119,20 @@ TEST(affine_rows, whole_steps_are_exact) {
   expect_whole_steps_exact<int4_group>();
 }
 
+// The next scale has to serve a range that is more than whole steps by less than a float shows: the
+// ends lie half a step from a code, so not even that much is to spare.
+template <class Codec>
+void expect_range_just_over() {
+  const float half = 0.5F * float{affine_layout<Codec>::top};
+  const float above = std::nextafter(half, 1000.0F);
+  ASSERT_NO_FATAL_FAILURE(expect_within_bound<Codec>({-half, 0.0F, above}));
+  ASSERT_NO_FATAL_FAILURE(expect_within_bound<Codec>({half, 0.0F, -above}));
+}
+TEST(affine_rows, a_range_just_over_whole_steps) {
+  expect_range_just_over<int8_row>();
+  expect_range_just_over<int4_group>();
+}
+
 // 1. any alignment  2. nothing else is touched  3. every byte of the row is written, whatever was
 // there, and only once decided: the same row is the same bytes
 template <class Codec>
@@ -125,7 +140,7 @@ void expect_rows_keep_to_themselves() {
   random_source random(23);
   for (const std::size_t d : widths_of_rows()) {
     const std::vector<float> row = varied_row(random, d);
-    const std::vector<std::byte> expected = encoded<Codec>(row);
+    const std::vector<std::byte> expected = encoded_row<Codec>(row);
     ASSERT_EQ(expected.size(), affine_layout<Codec>::row_bytes(d));
     for (std::size_t offset = 0; offset < 8; ++offset)
       for (const std::byte before : {std::byte{0}, std::byte{0xa5}, std::byte{0xff}}) {
@@ -140,7 +155,8 @@ void expect_rows_keep_to_themselves() {
         Codec::decode(memory.data() + offset, {out.data() + 1, d});
         ASSERT_EQ(out.front(), -9.0F);
         ASSERT_EQ(out.back(), -9.0F);
-        ASSERT_EQ(std::memcmp(out.data() + 1, decoded<Codec>(expected, d).data(), 4 * d), 0);  // 1
+        ASSERT_EQ(std::memcmp(out.data() + 1, decoded_row<Codec>(expected, d).data(), 4 * d),
+                  0);  // 1
       }
   }
 }
@@ -161,9 +177,9 @@ void expect_poison_stays() {
            {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(),
             std::bit_cast<float>(0x7f800001U), std::bit_cast<float>(0xff800001U)}) {
         std::vector<float> row = random.numbers(d);
-        const std::vector<float> clean = decoded<Codec>(encoded<Codec>(row), d);
+        const std::vector<float> clean = decoded_row<Codec>(encoded_row<Codec>(row), d);
         row[at] = poison;
-        const std::vector<float> read = decoded<Codec>(encoded<Codec>(row), d);
+        const std::vector<float> read = decoded_row<Codec>(encoded_row<Codec>(row), d);
         for (std::size_t i = 0; i < d; ++i) {
           if (i / layout::shared(d) == at / layout::shared(d)) {
             ASSERT_TRUE(std::isnan(read[i])) << Codec::name << ' ' << d << ' ' << at << ' ' << i;
@@ -188,8 +204,8 @@ void expect_largest_floats() {
         std::vector<float>(40, -largest), std::vector<float>{-3e38F, 3e38F, 1e38F, -2e38F},
         std::vector<float>{3e38F, largest}}) {
     const std::size_t d = row.size();
-    const std::vector<std::byte> bytes = encoded<Codec>(row);
-    const std::vector<float> read = decoded<Codec>(bytes, d);
+    const std::vector<std::byte> bytes = encoded_row<Codec>(row);
+    const std::vector<float> read = decoded_row<Codec>(bytes, d);
     for (std::size_t i = 0; i < d; ++i) {
       const double step = element_at<Codec>(bytes.data(), d, i).step.scale;
       if (std::isinf(read[i])) {
@@ -214,8 +230,10 @@ void expect_the_same_when_flushing() {
     if (random.one_in(2))  // small ones among others
       for (float& x : row)
         if (random.one_in(2)) x = std::bit_cast<float>(random.bits() & 0x80ffffffU);
-    const std::vector<std::byte> expected = encoded<Codec>(row);
-    const std::vector<float> expected_read = decoded<Codec>(expected, row.size());
+    // A range that is a whole scale, or just more if the small element counts.
+    if (i < 20) row = {-0x1p-130F, std::ldexp(float{affine_layout<Codec>::top}, i - 124)};
+    const std::vector<std::byte> expected = encoded_row<Codec>(row);
+    const std::vector<float> expected_read = decoded_row<Codec>(expected, row.size());
     std::vector<std::byte> bytes(expected.size());
     std::vector<float> read(row.size());
     {
@@ -224,7 +242,7 @@ void expect_the_same_when_flushing() {
       Codec::decode(bytes.data(), read);
     }
     ASSERT_EQ(bytes, expected) << Codec::name << " row " << i;
-    ASSERT_TRUE(same_bits(read, expected_read)) << Codec::name << " row " << i;
+    ASSERT_TRUE(same_row_bits(read, expected_read)) << Codec::name << " row " << i;
     ASSERT_NO_FATAL_FAILURE(expect_within_bound<Codec>(row));
   }
 }
@@ -239,7 +257,7 @@ TEST(affine_rows, an_outlier_costs_its_group_alone) {
   random_source random(26);
   std::vector<float> row = random.numbers(64);
   row[5] = 600.0F;
-  const std::vector<float> read = decoded<int4_group>(encoded<int4_group>(row), 64);
+  const std::vector<float> read = decoded_row<int4_group>(encoded_row<int4_group>(row), 64);
   EXPECT_NEAR(read[5], 600.0F, 602.0 / 15 / 2 * 1.008);
   for (std::size_t i = 0; i < 32; ++i) EXPECT_EQ(read[i], read[i == 5 ? 5 : 0]) << i;
   for (std::size_t i = 32; i < 64; ++i) EXPECT_NEAR(read[i], row[i], 2.0 / 15 / 2 * 1.008) << i;

@@ -60,7 +60,7 @@ void fill_with_noise(random_source& random, std::size_t d, std::vector<std::byte
 }
 
 template <class Codec>
-void expect_rows() {
+void expect_vectors_decode() {
   random_source random(31);
   std::vector<std::byte> row;
   for (std::size_t d = 1; d <= 256; d += d < 131 ? 1 : 25)
@@ -76,19 +76,19 @@ void expect_rows() {
     }
 }
 TEST(row_vectors, f32) {
-  expect_rows<headwise::f32>();
+  expect_vectors_decode<headwise::f32>();
 }
 TEST(row_vectors, f16) {
-  expect_rows<headwise::f16>();
+  expect_vectors_decode<headwise::f16>();
 }
 TEST(row_vectors, bf16) {
-  expect_rows<headwise::bf16>();
+  expect_vectors_decode<headwise::bf16>();
 }
 TEST(row_vectors, int8_row) {
-  expect_rows<headwise::int8_row>();
+  expect_vectors_decode<headwise::int8_row>();
 }
 TEST(row_vectors, int4_group) {
-  expect_rows<headwise::int4_group>();
+  expect_vectors_decode<headwise::int4_group>();
 }
 
 // Scalar and vectors alike, since whatever thread decodes may have set its processor so.
