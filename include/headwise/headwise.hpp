@@ -7,6 +7,7 @@
 #pragma once
 
 #include "headwise/attend/attend.hpp"
+#include "headwise/attend/attend_chunk.hpp"
 #include "headwise/attend/partition.hpp"
 #include "headwise/blueprint/blueprint.hpp"
 #include "headwise/codec/bf16.hpp"

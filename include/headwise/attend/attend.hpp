@@ -162,8 +162,9 @@ void attend_part(const head_view<Key, Value>& view, position query, const row_ra
   HEADWISE_EXPECTS(own_row && seen > 0, "the query's own row is not written yet");
   scratch.seen_ = seen;
 
+  const auto softmax = detail::logit_kernels_at(scratch.width_).softmax;
   for (std::size_t g = 0; g < queries.count; ++g) {
-    const float log_sum = detail::softmax_at(scratch.width_)({weights + g * stride, seen});
+    const float log_sum = softmax({weights + g * stride, seen});
     if (!lse.empty()) lse[g] = log_sum;
     std::fill(out[g].begin(), out[g].end(), 0.0F);
   }

@@ -281,21 +281,32 @@ void sums(const row_block& block, const float* weights, std::size_t stride,
   return float_of(~gone & bits_of(small * float_of(power)));
 }
 
-// In place: logits become probabilities. Returns log(sum(exp(logits))).
-inline float softmax(std::span<float> logits) noexcept {
-  const std::size_t n = logits.size(), whole = n / lanes * lanes;
-  constexpr float least = -std::numeric_limits<float>::infinity();
-  vec padded = broadcast(least);  // the last logits
-  std::memcpy(&padded, logits.data() + whole, (n - whole) * sizeof(float));
-  vec tops = padded;
-  for (std::size_t i = 0; i < whole; i += lanes) {
-    const vec v = load<vec>(logits.data() + i);
+inline constexpr float least = -std::numeric_limits<float>::infinity();
+
+// The last logits, below `lanes`, in a vector.
+[[gnu::always_inline]] inline vec last_of(std::span<const float> logits) noexcept {
+  const std::size_t rest = logits.size() % lanes;
+  vec padded = broadcast(least);
+  std::memcpy(&padded, logits.data() + logits.size() - rest, rest * sizeof(float));
+  return padded;
+}
+// The greatest of the logits; one that is no number does not count.
+inline float top_of(std::span<const float> logits) noexcept {
+  vec tops = broadcast(least);
+  const auto raise = [&](const vec& v) {
     const ints above = v > tops;
     tops = float_of((above & bits_of(v)) | (~above & bits_of(tops)));
-  }
+  };
+  for (std::size_t i = 0; i + lanes <= logits.size(); i += lanes)
+    raise(load<vec>(logits.data() + i));
+  raise(last_of(logits));
   float top = least;
   for (std::size_t lane = 0; lane < lanes; ++lane) top = std::max(top, tops[lane]);
-
+  return top;
+}
+// In place: exp(logit - top). Returns the sum.
+inline double exponentials(std::span<float> logits, float top) noexcept {
+  const std::size_t n = logits.size(), whole = n / lanes * lanes;
   double sum = 0.0;
   for (std::size_t i = 0; i < whole;) {
     vec part = {};  // few enough that float loses nothing that counts
@@ -306,14 +317,22 @@ inline float softmax(std::span<float> logits) noexcept {
     }
     for (std::size_t lane = 0; lane < lanes; ++lane) sum += static_cast<double>(part[lane]);
   }
-  padded = exp_of(padded - top);
+  const vec padded = exp_of(last_of(logits) - top);
   std::memcpy(logits.data() + whole, &padded, (n - whole) * sizeof(float));
   for (std::size_t lane = 0; lane < n - whole; ++lane) sum += static_cast<double>(padded[lane]);
-
-  const auto scale = static_cast<float>(1.0 / sum);
-  for (std::size_t i = 0; i < whole; i += lanes)
-    store(logits.data() + i, load<vec>(logits.data() + i) * scale);
-  for (std::size_t i = whole; i < n; ++i) logits[i] *= scale;
+  return sum;
+}
+inline void multiply_by(std::span<float> numbers, float factor) noexcept {
+  std::size_t i = 0;
+  for (; i + lanes <= numbers.size(); i += lanes)
+    store(numbers.data() + i, load<vec>(numbers.data() + i) * factor);
+  for (; i < numbers.size(); ++i) numbers[i] *= factor;
+}
+// In place: logits become probabilities. Returns log(sum(exp(logits))).
+inline float softmax(std::span<float> logits) noexcept {
+  const float top = top_of(logits);
+  const double sum = exponentials(logits, top);
+  multiply_by(logits, static_cast<float>(1.0 / sum));
   return top + static_cast<float>(std::log(sum));
 }
 

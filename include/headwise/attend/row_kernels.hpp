@@ -6,7 +6,7 @@
 //
 //   weights[g, r] = scale * <queries[g], row r>              dots,    O(group * rows * head_dim)
 //   out[g]       += sum over r of weights[g, r] * row r      sums,    the same
-//   logits become probabilities, returns log(sum(exp))       softmax, O(n)
+//   logits become probabilities, returns log(sum(exp))       softmax, O(n), and its steps
 //
 // queries, out: [group, head_dim]; rows: [count, Codec::row_bytes(head_dim)] bytes, any alignment.
 // Pure: any number of threads.
@@ -41,8 +41,6 @@ struct row_block {
 #include "headwise/attend/row_kernels-inl.hpp"
 #endif
 
-using softmax_kernel = float (*)(std::span<float>) noexcept;
-
 // The loops over the rows of one codec.
 struct row_kernels {
   void (*dots)(const row_block&, const rows<const float>& queries, float scale, float* weights,
@@ -59,13 +57,22 @@ template <vectorised_codec Codec>
   static_cast<void>(width);
   return {simd_16::dots<Codec>, simd_16::sums<Codec>};
 }
-[[nodiscard]] inline softmax_kernel softmax_at(simd_width width) noexcept {
+// The loops over logits.
+struct logit_kernels {
+  float (*softmax)(std::span<float>) noexcept;
+  float (*top_of)(std::span<const float>) noexcept;
+  double (*exponentials)(std::span<float>, float top) noexcept;
+  void (*multiply_by)(std::span<float>, float factor) noexcept;
+};
+[[nodiscard]] inline logit_kernels logit_kernels_at(simd_width width) noexcept {
 #if defined(__x86_64__)
-  if (width == simd_width::avx512) return simd_64::softmax;
-  if (width == simd_width::avx2) return simd_32::softmax;
+  if (width == simd_width::avx512)
+    return {simd_64::softmax, simd_64::top_of, simd_64::exponentials, simd_64::multiply_by};
+  if (width == simd_width::avx2)
+    return {simd_32::softmax, simd_32::top_of, simd_32::exponentials, simd_32::multiply_by};
 #endif
   static_cast<void>(width);
-  return simd_16::softmax;
+  return {simd_16::softmax, simd_16::top_of, simd_16::exponentials, simd_16::multiply_by};
 }
 
 }  // namespace detail

@@ -56,14 +56,24 @@ class head_view {
   // heavy hitters. query: first_query() .. last_query(). O(pages + heavy hitters).
   template <class Fn>
   void for_each_slab(position query, Fn&& fn) const {
-    HEADWISE_EXPECTS(query >= first_query_, "a query asks for rows that may be gone by now");
-    HEADWISE_EXPECTS(query <= last_query_, "a query lies beyond the tokens that were appended");
-    HEADWISE_EXPECTS(
-        query <= last_query(),
-        "a head that ranks is asked before the attention of earlier queries was shown");
-    for (const auto& stream : streams_) stream.for_each_slab(query, *layout_, fn);
+    check_queries(query, query);
+    for (const auto& stream : streams_) stream.for_each_slab(query, query, *layout_, fn);
     if (pool_ != nullptr) pool_->for_each_slab(query, streams_, *layout_, fn);
   }
+  // fn(const slab&, lifetime) for the rows that any query of first .. last sees, on a head that
+  // does not rank: query q sees those with sees(q, pos, lifetime), which lie side by side in the
+  // slab.
+  template <class Fn>
+  void for_each_slab(position first, position last, Fn&& fn) const {
+    HEADWISE_EXPECTS(!ranks(), "what a head that ranks shows is known for one query at a time");
+    check_queries(first, last);
+    for (const auto& stream : streams_) {
+      const auto visit = [&](const slab& s) { fn(s, stream.lifetime()); };
+      stream.for_each_slab(first, last, *layout_, visit);
+    }
+  }
+  // The head has heavy hitters, so its queries attend one by one.
+  [[nodiscard]] bool ranks() const noexcept { return pool_ != nullptr; }
 
   // Finds rows at ascending positions, for those who copy them: find(position) is a slab of one
   // row, or nullopt where no stream holds it (heavy hitters are not looked for). O(streams) each.
@@ -109,6 +119,15 @@ class head_view {
   }
 
  private:
+  void check_queries([[maybe_unused]] position first, [[maybe_unused]] position last) const {
+    HEADWISE_EXPECTS(first >= first_query_, "a query asks for rows that may be gone by now");
+    HEADWISE_EXPECTS(first <= last && last <= last_query_,
+                     "a query lies beyond the tokens that were appended");
+    HEADWISE_EXPECTS(
+        last <= last_query(),
+        "a head that ranks is asked before the attention of earlier queries was shown");
+  }
+
   std::span<const detail::token_stream> streams_;
   const detail::ranked_pool* pool_;
   detail::ranked_pool* observed_;

@@ -181,20 +181,20 @@ class token_stream {
     return true;
   }
 
-  // fn(slab) for what the query sees, oldest first. Rows with pos > query are left out.
+  // fn(slab) for what a query of first .. last sees, oldest first.
   template <class Fn>
-  void for_each_slab(position query, const page_layout& layout, Fn& fn) const {
+  void for_each_slab(position first, position last, const page_layout& layout, Fn& fn) const {
     for (const page_link* link = head_; link != nullptr; link = link->next) {
       if (link->next != nullptr) prefetch_positions(*link->next, layout);
       if (link->begin == link->end) continue;
       const position* const positions = link->rows->positions(layout);
-      if (positions[link->begin] > query) return;
-      if (expired(positions[link->end - 1], query)) continue;
+      if (positions[link->begin] > last) return;
+      if (expired(positions[link->end - 1], first)) continue;
       const std::uint32_t end =
-          positions[link->end - 1] <= query ? link->end : lower_bound(*link, query + 1, layout);
-      const std::uint32_t begin = !expired(positions[link->begin], query)
+          positions[link->end - 1] <= last ? link->end : lower_bound(*link, last + 1, layout);
+      const std::uint32_t begin = !expired(positions[link->begin], first)
                                       ? link->begin
-                                      : lower_bound(*link, oldest_seen(query, lifetime_), layout);
+                                      : lower_bound(*link, oldest_seen(first, lifetime_), layout);
       if (begin >= end) continue;
       fn(slab{positions + begin, link->rows->key(layout, begin), link->rows->value(layout, begin),
               end - begin});

@@ -174,7 +174,7 @@ TEST(row_kernels, decode_what_the_codec_decodes) {
 // Probabilities and log-sum within 4 roundings of the exact ones, whatever the magnitude.
 TEST(row_kernels, softmax) {
   for (const simd_width width : widths_of_this_machine()) {
-    const auto softmax = detail::softmax_at(width);
+    const auto softmax = detail::logit_kernels_at(width).softmax;
     for (const float magnitude : {1e-3F, 1.0F, 30.0F, 1e4F, 1e30F})
       for (std::size_t n = 1; n < 150; n += n < 40 ? 1 : 17) {
         random_source random(static_cast<std::uint32_t>(n));
@@ -202,11 +202,11 @@ TEST(row_kernels, softmax_of_what_is_no_number) {
     for (const std::size_t n : {1U, 5U, 16U, 40U}) {
       std::vector<float> logits(n, 1.0F);
       logits[n / 2] = std::numeric_limits<float>::quiet_NaN();
-      EXPECT_TRUE(std::isnan(detail::softmax_at(width)(logits)));
+      EXPECT_TRUE(std::isnan(detail::logit_kernels_at(width).softmax(logits)));
       for (const float weight : logits) EXPECT_TRUE(std::isnan(weight));
       std::vector<float> masked(n, -inf);
       masked[n / 2] = -3.0F;
-      EXPECT_NEAR(detail::softmax_at(width)(masked), -3.0F, 1e-6F);
+      EXPECT_NEAR(detail::logit_kernels_at(width).softmax(masked), -3.0F, 1e-6F);
       for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(masked[i], i == n / 2 ? 1.0F : 0.0F);
     }
 }

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of a chunk of queries over one head: a prompt, a part of one, a draft. Each query sees
+// exactly what attend() shows it. Blocked: some queries go through some rows while these are in the
+// processor's cache, with a running softmax (FlashAttention, arXiv:2205.14135), so that rows come
+// from memory once for a block of queries, and nothing is as long as the text.
+// O(queries * group * rows seen * head_dim). No allocation, no lock, no throw. Different heads, and
+// different chunks of one, may be attended by different threads, each with a scratch of its own.
+#pragma once
+
+#include <algorithm>
+
+#include "headwise/attend/attend.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+template <row_codec Key, row_codec Value>
+class query_block;
+}  // namespace detail
+
+// Room for one call of attend_chunk at a time; belongs to one thread.
+class chunk_scratch {
+ public:
+  static constexpr std::size_t block_queries = 16;
+  static constexpr std::size_t tile_rows = 64;
+
+  // Throws what the memory resource throws.
+  chunk_scratch(std::uint32_t group_size, std::uint32_t head_dim,
+                std::pmr::memory_resource* memory = std::pmr::get_default_resource(),
+                simd_width width = widest_simd())
+      : width_(width),
+        group_size_(group_size),
+        weights_(memory),
+        tops_(memory),
+        sums_(memory),
+        decoded_(memory) {
+    resize(weights_, std::size_t{group_size} * tile_rows);
+    resize(tops_, std::size_t{group_size} * block_queries);
+    resize(sums_, std::size_t{group_size} * block_queries);
+    resize(decoded_, decoded_rows * head_dim);
+  }
+
+ private:
+  template <row_codec Key, row_codec Value>
+  friend class detail::query_block;
+
+  static constexpr std::size_t decoded_rows = 16;
+
+  template <class Vector>
+  static void resize(Vector& vector, std::size_t count) {
+    vector.reserve(count);
+    vector.resize(count);
+  }
+
+  simd_width width_;
+  std::uint32_t group_size_;
+  detail::flat_vector<float> weights_;  // [group_size, tile_rows], of one query
+  detail::flat_vector<float> tops_;     // [block_queries, group_size]: the greatest logit so far
+  detail::flat_vector<double> sums_;    // [block_queries, group_size]: of exp(logit - top)
+  detail::flat_vector<float> decoded_;  // [decoded_rows, head_dim], of codecs without kernels
+};
+
+namespace detail {
+
+// The queries that go through the rows together; out holds their sums of values until finish().
+template <row_codec Key, row_codec Value>
+class query_block {
+ public:
+  query_block(position first, const rows<const float>& queries, float scale, const rows<float>& out,
+              chunk_scratch& scratch) noexcept
+      : first_(first),
+        queries_(queries),
+        scale_(scale),
+        out_(out),
+        scratch_(scratch),
+        d_(queries.width / scratch.group_size_),
+        key_(row_kernels_at<kernel_codec<Key>>(scratch.width_)),
+        value_(row_kernels_at<kernel_codec<Value>>(scratch.width_)),
+        logits_(logit_kernels_at(scratch.width_)) {
+    for (std::size_t t = 0; t < out.count; ++t) std::fill(out[t].begin(), out[t].end(), 0.0F);
+    std::fill(scratch.tops_.begin(), scratch.tops_.end(), -std::numeric_limits<float>::infinity());
+    std::fill(scratch.sums_.begin(), scratch.sums_.end(), 0.0);
+  }
+
+  void attend(const slab& s, token_count lifetime) noexcept {
+    for (std::uint32_t r = 0; r < s.count; r += chunk_scratch::tile_rows) {
+      const slab tile{s.positions + r, s.keys + r * Key::row_bytes(d_),
+                      s.values + r * Value::row_bytes(d_),
+                      std::min<std::uint32_t>(chunk_scratch::tile_rows, s.count - r)};
+      for (std::size_t t = 0; t < queries_.count; ++t) attend(t, tile, lifetime);
+    }
+  }
+  // lse: [queries, group_size], or empty.
+  void finish(std::span<float> lse) noexcept {
+    HEADWISE_EXPECTS(own_rows_ == queries_.count, "a query's own row is not written yet");
+    for (std::size_t t = 0; t < queries_.count; ++t)
+      for (std::size_t g = 0; g < scratch_.group_size_; ++g) {
+        const std::size_t i = t * scratch_.group_size_ + g;
+        logits_.multiply_by(out_of(t)[g], static_cast<float>(1.0 / scratch_.sums_[i]));
+        if (!lse.empty())
+          lse[i] = scratch_.tops_[i] + static_cast<float>(std::log(scratch_.sums_[i]));
+      }
+  }
+
+ private:
+  [[nodiscard]] rows<float> out_of(std::size_t t) const noexcept {
+    return {out_[t].data(), scratch_.group_size_, d_};
+  }
+  void attend(std::size_t t, const slab& tile, token_count lifetime) noexcept {
+    const auto query = static_cast<position>(first_ + t);
+    const position* const all = tile.positions;
+    const position* const begin =
+        std::lower_bound(all, all + tile.count, oldest_seen(query, lifetime));
+    const position* const end = std::upper_bound(begin, all + tile.count, query);
+    if (begin == end) return;
+    own_rows_ += end[-1] == query ? 1U : 0U;
+    const auto skipped = static_cast<std::size_t>(begin - all);
+    const auto count = static_cast<std::size_t>(end - begin);
+    float* const weights = scratch_.weights_.data();
+    constexpr std::size_t stride = chunk_scratch::tile_rows;
+    const rows<float> decoded(scratch_.decoded_.data(), chunk_scratch::decoded_rows, d_);
+    for_each_block<Key>({tile.keys + skipped * Key::row_bytes(d_), count, nullptr}, decoded,
+                        [&](const row_block& block, std::size_t at) {
+                          key_.dots(block, {queries_[t].data(), scratch_.group_size_, d_}, scale_,
+                                    weights + at, stride);
+                        });
+    for (std::size_t g = 0; g < scratch_.group_size_; ++g)
+      weigh(t, g, {weights + g * stride, count});
+    for_each_block<Value>({tile.values + skipped * Value::row_bytes(d_), count, nullptr}, decoded,
+                          [&](const row_block& block, std::size_t at) {
+                            value_.sums(block, weights + at, stride, out_of(t));
+                          });
+  }
+  // Logits become weights beside those so far, which shrink where the greatest logit grows.
+  void weigh(std::size_t t, std::size_t g, std::span<float> logits) noexcept {
+    const std::size_t i = t * scratch_.group_size_ + g;
+    float& top = scratch_.tops_[i];
+    const float tile_top = logits_.top_of(logits);
+    if (tile_top > top) {
+      const float factor = std::exp(top - tile_top);
+      logits_.multiply_by(out_of(t)[g], factor);
+      scratch_.sums_[i] *= double{factor};
+      top = tile_top;
+    }
+    scratch_.sums_[i] += logits_.exponentials(logits, top);
+  }
+
+  position first_;
+  rows<const float> queries_;  // [queries, group_size * head_dim]
+  float scale_;
+  rows<float> out_;
+  chunk_scratch& scratch_;
+  std::size_t d_;
+  row_kernels key_, value_;
+  logit_kernels logits_;
+  std::size_t own_rows_ = 0;
+};
+
+}  // namespace detail
+
+// queries, out: [n, group_size * head_dim] for the positions first .. first + n, the query heads of
+// view's head side by side. lse: [n, group_size], log of the sum of exponentials, or empty. The
+// head does not rank (head_view::ranks()): there each query attends before the next.
+template <row_codec Key, row_codec Value>
+void attend_chunk(const head_view<Key, Value>& view, position first, rows<const float> queries,
+                  float scale, rows<float> out, std::span<float> lse,
+                  chunk_scratch& scratch) noexcept {
+  const std::size_t group = view.group_size(), n = queries.count;
+  HEADWISE_EXPECTS(queries.width == group * view.head_dim() && out.width == queries.width,
+                   "a row of attend_chunk is not the queries of one whole group");
+  HEADWISE_EXPECTS(out.count == n && (lse.empty() || lse.size() == n * group),
+                   "attend_chunk has room for another number of queries");
+  for (std::size_t t = 0; t < n; t += chunk_scratch::block_queries) {
+    const std::size_t count = std::min(chunk_scratch::block_queries, n - t);
+    const auto from = static_cast<position>(first + t);
+    detail::query_block<Key, Value> block(
+        from, {queries[t].data(), count, queries.width, queries.stride}, scale,
+        {out[t].data(), count, out.width, out.stride}, scratch);
+    view.for_each_slab(from, static_cast<position>(from + count - 1),
+                       [&](const slab& s, token_count lifetime) { block.attend(s, lifetime); });
+    block.finish(lse.empty() ? lse : lse.subspan(t * group, count * group));
+  }
+}
+
+HEADWISE_NAMESPACE_END
