@@ -96,9 +96,15 @@ template <class Codec, std::size_t R, std::size_t G>
         sums[g][r] = fma(key, load_some<f32>(floats_of(queries, g), d, i), sums[g][r]);
     }
 }
+// Asks for the rows that come next while these are read; as far as the second-level cache, since
+// they are many.
+[[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
+  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
+}
 // Lane by lane, the products of R rows, or the first `count` of them, and G queries.
 template <class Codec, std::size_t R, std::size_t G>
 [[gnu::always_inline]] inline void multiply(const std::byte* first, std::size_t count,
+                                            const std::byte* ahead,
                                             const rows<const float>& queries,
                                             vec (&sums)[G][R]) noexcept {
   const std::size_t d = queries.width;
@@ -110,7 +116,11 @@ template <class Codec, std::size_t R, std::size_t G>
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < R; ++r) sums[g][r] = vec{};
   std::size_t i = 0;
-  for (; i + unit<Codec> <= d; i += unit<Codec>) add_products<Codec>(sums, row, queries, i);
+  for (; i + unit<Codec> <= d; i += unit<Codec>) {
+    prefetch(ahead, R * Codec::row_bytes(unit<Codec>));
+    ahead += R * Codec::row_bytes(unit<Codec>);
+    add_products<Codec>(sums, row, queries, i);
+  }
   if (i < d) {
     vec all[G][R];  // what a real call is given cannot stay in registers
     copy(sums, all);
@@ -122,11 +132,12 @@ template <class Codec, std::size_t R, std::size_t G>
 // of the rows 4 q to 4 q + 3.
 template <class Codec, std::size_t R, std::size_t G>
 [[gnu::always_inline]] inline void dot_tile(const std::byte* first, std::size_t count,
+                                            const std::byte* ahead,
                                             const rows<const float>& queries,
                                             quad (&products)[G][R / 4]) noexcept {
   if constexpr (R * G < registers) {
     vec sums[G][R];
-    multiply<Codec>(first, count, queries, sums);
+    multiply<Codec>(first, count, ahead, queries, sums);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g)
 #pragma GCC unroll 8
@@ -141,7 +152,8 @@ template <class Codec, std::size_t R, std::size_t G>
       vec sums[G][2];
       const std::size_t last = count - 1;
       multiply<Codec>(first + std::min(r, last) * Codec::row_bytes(queries.width),
-                      count - std::min(r, last), queries, sums);
+                      count - std::min(r, last), ahead + r * Codec::row_bytes(queries.width),
+                      queries, sums);
       column[r] = sums_of(sums[0][0], sums[1][0], sums[2][0], sums[3][0]);
       column[r + 1] = sums_of(sums[0][1], sums[1][1], sums[2][1], sums[3][1]);
     }
@@ -155,11 +167,6 @@ template <class Codec, std::size_t R, std::size_t G>
     products[3][0] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
   }
 }
-// Asks for the rows that come next while these are read; as far as the second-level cache, since
-// they are many.
-[[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
-  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
-}
 // weights[g * stride + r] = scale * <query g, row r>
 template <class Codec, std::size_t G>
 void dots_of(const row_block& block, const rows<const float>& queries, float scale, float* weights,
@@ -167,10 +174,11 @@ void dots_of(const row_block& block, const rows<const float>& queries, float sca
   constexpr std::size_t at_once = G == 1 ? 8 : 4;  // sums enough to hide how long an addition takes
   const std::size_t row_bytes = Codec::row_bytes(queries.width);
   for (std::size_t r = 0; r < block.count; r += at_once) {
-    if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, at_once * row_bytes);
     const std::size_t count = std::min(at_once, block.count - r);
     quad products[G][at_once / 4];
-    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, count, queries, products);
+    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, count,
+                                (block.ahead == nullptr ? block.row : block.ahead) + r * row_bytes,
+                                queries, products);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
 #pragma GCC unroll 8

@@ -58,7 +58,7 @@ class stream_harness {
         result.push_back(s.positions[i]);
       }
     };
-    stream_.for_each_slab(query, pool_.layout(), collect);
+    stream_.for_each_slab(query, query, pool_.layout(), collect);
     return result;
   }
 
