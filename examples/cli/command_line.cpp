@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cache_type.hpp"
 #include "eval.hpp"
 #include "generate.hpp"
 #include "inspect.hpp"
@@ -44,6 +45,13 @@ void add_choice(CLI::App& command, const std::string& name, T& value,
       if (word == chosen) value = meaning;
   };
   command.add_option_function<std::string>(name, choose, description)->check(CLI::IsMember(words));
+}
+
+void add_cache_type(CLI::App& command, const std::string& name, cache_type& value) {
+  std::vector<std::pair<std::string, cache_type>> choices;
+  for (const cache_type type : cache_types) choices.emplace_back(to_string(type), type);
+  add_choice<cache_type>(command, name, value, choices,
+                         "What keys and values are stored as; default: f16");
 }
 
 using option_check = std::function<std::string(const std::string&)>;
@@ -147,9 +155,7 @@ void add_inspect(CLI::App& app) {
       ->add_option("--length", options->length,
                    "Tokens at which bytes are stated; default: the blueprint's length")
       ->check(count_from(std::uint64_t{0}));
-  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  add_cache_type(*command, "--type", options->type);
   command->footer(
       "Examples:\n"
       "  headwise inspect blueprint.json\n"
@@ -169,9 +175,7 @@ void add_plan(CLI::App& app) {
                    "Tokens of a sequence; default: the length that the blueprint states")
       ->check(count_from(std::uint64_t{0}));
   add_count(*command, "--batch", options->batch, count_from(std::uint64_t{1}), "Sequences");
-  command->add_option("--type", options->type, "Element type: f32, f16 or bf16")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  add_cache_type(*command, "--type", options->type);
   command->footer(
       "Examples:\n"
       "  headwise plan --shape 32x32x32x128 --type bf16 --length 2048\n"
@@ -196,10 +200,7 @@ void add_eval(CLI::App& app) {
             "Tokens that each empty cache is fed");
   add_count(*command, "--tokens", options->tokens, count_from(std::size_t{1}),
             "Tokens in all, in whole windows; fewer where the text is shorter");
-  add_choice<cache_type>(
-      *command, "--cache-type", options->type,
-      {{"f32", cache_type::f32}, {"f16", cache_type::f16}, {"bf16", cache_type::bf16}},
-      "Element type of the cache; default: f16");
+  add_cache_type(*command, "--cache-type", options->type);
   command->add_option("--json", options->json, "Write all figures to this file");
   command->footer(
       "Example:\n"

@@ -10,10 +10,6 @@
 #include "llama/sampler.hpp"
 #include "llama/session.hpp"
 
-#include "headwise/codec/bf16.hpp"
-#include "headwise/codec/f16.hpp"
-#include "headwise/codec/f32.hpp"
-
 namespace headwise_tool {
 namespace {
 
@@ -35,14 +31,14 @@ class plan_run {
   plan_run(const llama_example::model& model, const headwise::blueprint& plan)
       : model_(model), plan_(plan) {}
 
-  template <headwise::row_codec Codec>
+  template <headwise::row_codec Key, headwise::row_codec Value>
   void feed(const token_ids& window) {
     measured_memory memory;
     llama_example::session_options options;
     options.capacity = static_cast<token_count>(window.size());
     options.chunk = step_tokens;
     options.cache = evaluated_cache(memory);
-    llama_example::session<Codec> session(model_, plan_, options);
+    llama_example::session<Key, Value> session(model_, plan_, options);
     const std::span<const std::int32_t> ids(window);
     for (std::size_t at = 0; at < ids.size(); at += step_tokens) {
       clock::duration judging{};
@@ -139,9 +135,9 @@ class evaluator {
   [[nodiscard]] plan_run run_plan(const headwise::blueprint& plan) {
     plan_run run(model_, plan);
     for (const token_ids& window : windows_) {
-      if (type_ == cache_type::f32) run.feed<headwise::f32>(window);
-      if (type_ == cache_type::f16) run.feed<headwise::f16>(window);
-      if (type_ == cache_type::bf16) run.feed<headwise::bf16>(window);
+      with_codecs(type_, [&]<class Key, class Value>(row_codecs<Key, Value>) {
+        run.feed<Key, Value>(window);
+      });
       report_(fed_ += window.size());
     }
     return run;
@@ -160,10 +156,6 @@ class evaluator {
 };
 
 }  // namespace
-
-std::string_view to_string(cache_type type) noexcept {
-  return type == cache_type::f32 ? "f32" : type == cache_type::f16 ? "f16" : "bf16";
-}
 
 evaluation evaluate(const llama_example::model& model, const std::vector<token_ids>& windows,
                     const std::vector<headwise::blueprint>& blueprints, cache_type type,

@@ -23,8 +23,6 @@
 
 namespace headwise_tool {
 
-[[nodiscard]] std::string_view to_string(cache_type type) noexcept;
-
 // One plan on one text.
 struct plan_score {
   double perplexity = 0.0;

@@ -7,9 +7,6 @@
 #include "numbers.hpp"
 
 #include "headwise/blueprint/expected_rows.hpp"
-#include "headwise/codec/bf16.hpp"
-#include "headwise/codec/f16.hpp"
-#include "headwise/codec/f32.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -17,13 +14,6 @@ namespace {
 constexpr const char* bytes_of_cache = "bytes of the cache";
 
 }  // namespace
-
-std::uint64_t row_bytes(std::string_view type, std::uint32_t head_dim) {
-  const auto both = [&](auto codec) { return 2 * decltype(codec)::row_bytes(head_dim); };
-  if (type == headwise::f32::name) return both(headwise::f32{});
-  if (type == headwise::bf16::name) return both(headwise::bf16{});
-  return both(headwise::f16{});
-}
 
 std::uint64_t expected_bytes(const headwise::head_plan& head, const headwise::token_rules& rules,
                              const cache_layout& layout) {

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "headwise/blueprint/blueprint.hpp"
 
@@ -18,9 +17,6 @@ struct cache_layout {
   std::uint64_t batch = 1;           // sequences
   std::uint64_t row_bytes = 0;       // one key and one value
 };
-
-// A key and a value of `type` (f32, f16 or bf16).
-[[nodiscard]] std::uint64_t row_bytes(std::string_view type, std::uint32_t head_dim);
 
 // Throw headwise::error(out_of_range) where 64 bits do not suffice.
 [[nodiscard]] std::uint64_t expected_bytes(const headwise::head_plan& head,

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "headwise/codec/bf16.hpp"
-#include "headwise/codec/f16.hpp"
-#include "headwise/codec/f32.hpp"
 #include "headwise/manager/cache_manager.hpp"
 
 namespace headwise_tool {
@@ -16,10 +13,11 @@ namespace {
 using headwise::token_count;
 
 // Mean over the steps of a text of `length` tokens.
-template <headwise::row_codec Codec>
+template <headwise::row_codec Key, headwise::row_codec Value>
 double mean_held(const headwise::blueprint& plan, token_count length) {
   measured_memory memory;
-  headwise::cache_manager<headwise::builtin_policies, Codec> cache(plan, evaluated_cache(memory));
+  headwise::cache_manager<headwise::builtin_policies, Key, Value> cache(plan,
+                                                                        evaluated_cache(memory));
   auto text = cache.open();
   const std::size_t width = plan.shape.head_dim;
   const std::vector<float> zeros(step_tokens * width, 0.0F);
@@ -45,9 +43,9 @@ double mean_held(const headwise::blueprint& plan, token_count length) {
 }
 
 double mean_held(const headwise::blueprint& plan, token_count length, cache_type type) {
-  if (type == cache_type::f32) return mean_held<headwise::f32>(plan, length);
-  if (type == cache_type::bf16) return mean_held<headwise::bf16>(plan, length);
-  return mean_held<headwise::f16>(plan, length);
+  return with_codecs(type, [&]<class Key, class Value>(row_codecs<Key, Value>) {
+    return mean_held<Key, Value>(plan, length);
+  });
 }
 
 }  // namespace

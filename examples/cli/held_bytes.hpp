@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <memory_resource>
 
+#include "cache_type.hpp"
+
 #include "headwise/blueprint/blueprint.hpp"
 #include "headwise/manager/cache_config.hpp"
 
 namespace headwise_tool {
-
-enum class cache_type { f32, f16, bf16 };
 
 // Tokens that go through an evaluated cache together; its bytes are read after each step.
 inline constexpr std::size_t step_tokens = 32;

@@ -58,8 +58,7 @@ void print_classes(const headwise::blueprint& plan) {
   table.print(std::cout);
 }
 
-void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout,
-                     const std::string& type) {
+void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout, cache_type type) {
   const headwise::provenance& origin = plan.origin;
   std::cout << headwise::printable(plan.model.name.empty() ? "model" : plan.model.name) << ": "
             << plan.shape.layers << " layers x " << plan.shape.kv_heads << " KV heads, "
@@ -77,8 +76,8 @@ void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout
   const std::uint64_t kept = expected_bytes(plan, layout);
   const std::uint64_t full =
       full_bytes(plan.shape.heads(), layout.length, layout.batch, layout.row_bytes);
-  std::cout << "\nexpected at " << with_commas(layout.length) << " tokens in " << type << ": "
-            << with_commas(kept) << " of " << with_commas(full) << " bytes ("
+  std::cout << "\nexpected at " << with_commas(layout.length) << " tokens in " << to_string(type)
+            << ": " << with_commas(kept) << " of " << with_commas(full) << " bytes ("
             << percent(static_cast<double>(kept) / static_cast<double>(full)) << ")\n";
 }
 

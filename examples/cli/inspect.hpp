@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cache_type.hpp"
+
 namespace headwise_tool {
 
 struct inspect_options {
@@ -15,7 +17,7 @@ struct inspect_options {
   std::string title;
   std::vector<std::filesystem::path> maps;
   std::uint64_t length = 0;  // 0: the blueprint's own
-  std::string type = "f16";
+  cache_type type = cache_type::f16;
 };
 
 // Throws headwise::error on bad data, usage_error on options that contradict each other.

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "cache_type.hpp"
+
 namespace headwise_tool {
 
 struct plan_options {
@@ -14,7 +16,7 @@ struct plan_options {
   std::string shape;
   std::uint64_t length = 0;  // 0: the blueprint's own
   std::uint64_t batch = 1;
-  std::string type = "f16";
+  cache_type type = cache_type::f16;
 };
 
 // Throws headwise::error on bad data, usage_error on options that contradict each other.

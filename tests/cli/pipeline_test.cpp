@@ -110,6 +110,24 @@ TEST_F(Pipeline, PerplexityAndBytesOfTheFullCacheAreWhatTheyAre) {
   EXPECT_EQ(summary["full"]["payload_bytes"], summary["full_bytes"]);
 }
 
+TEST_F(Pipeline, QuantisedRowsAreEvaluatedAsSuch) {
+  ASSERT_EQ(record("text.txt", "maps").code, 0);
+  ASSERT_EQ(profile().code, 0);
+  // Rows of 8: a byte each behind a step, and one group of 32 halves of a byte.
+  for (const auto& [type, row_bytes] :
+       {std::pair("int8_row", 2 * 12), std::pair("int8_row+int4_group", 12 + 20)}) {
+    const tool_result result =
+        run_headwise({"eval", "--model", path("model.gguf"), "--text", path("text.txt"),
+                      "--blueprint", path("b.json"), "--windows-of", "100", "--tokens", "100",
+                      "--cache-type", type, "--json", path("summary.json")});
+    ASSERT_EQ(result.code, 0) << result.err;
+    const json summary = json::parse(read_file(path("summary.json")));
+    EXPECT_EQ(summary["cache_type"], type);
+    EXPECT_EQ(summary["full_bytes"], 2.0 * 2.0 * row_bytes * (32 + 64 + 96 + 100) / 4.0);
+    EXPECT_EQ(summary["full"]["payload_bytes"], summary["full_bytes"]);
+  }
+}
+
 TEST_F(Pipeline, FurtherTargetsMakeACurve) {
   ASSERT_EQ(record("text.txt", "maps").code, 0);
   ASSERT_EQ(

@@ -9,6 +9,8 @@
 
 #include "headwise/codec/bf16.hpp"
 #include "headwise/codec/f32.hpp"
+#include "headwise/codec/int4_group.hpp"
+#include "headwise/codec/int8_row.hpp"
 #include "headwise/io/blueprint_json.hpp"
 #include "headwise/manager/cache_manager.hpp"
 #include "support/files.hpp"
@@ -79,9 +81,9 @@ blueprint mixed_blueprint() {
   return plan;
 }
 
-template <row_codec Codec>
+template <row_codec Key, row_codec Value = Key>
 std::size_t payload_of_real_cache(const blueprint& plan, token_count length) {
-  cache_manager<builtin_policies, Codec> cache(plan, {});
+  cache_manager<builtin_policies, Key, Value> cache(plan, {});
   auto text = cache.open();
   const auto classifier = make_classifier(plan.tokens, 100);
   const std::vector<float> zeros(plan.shape.head_dim, 0.0F);
@@ -113,8 +115,19 @@ TEST(Plan, BlueprintAgreesWithARealCache) {
         << length << printed("f16");
     EXPECT_TRUE(contains(printed("f32"), kept(payload_of_real_cache<f32>(plan, length))))
         << length << printed("f32");
+    EXPECT_TRUE(contains(printed("int8_row"), kept(payload_of_real_cache<int8_row>(plan, length))));
+    const std::string mixed = printed("int8_row+int4_group");
+    EXPECT_TRUE(contains(mixed, kept(payload_of_real_cache<int8_row, int4_group>(plan, length))));
+    EXPECT_TRUE(contains(mixed, "int8_row+int4_group")) << mixed;
   }
   EXPECT_TRUE(contains(run_headwise({"plan", path}).out, "300 tokens"));
+}
+
+TEST(Plan, NamesTheTypesThatThereAre) {
+  const tool_result plan =
+      run_headwise({"plan", "--shape", "2x2x2x8", "--type", "int4", "--length", "8"});
+  EXPECT_EQ(plan.code, 2);
+  EXPECT_TRUE(contains(plan.err, "{f32,f16,bf16,int8_row,int8_row+int4_group}")) << plan.err;
 }
 
 }  // namespace
