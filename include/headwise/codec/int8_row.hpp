@@ -11,7 +11,8 @@
 // rows lose.
 // Measured on the keys and values of SmolLM2-135M, 1,024 tokens, error of the attention's output
 // relative to its size: 1.1 % with keys in int8_row (2.1 % in the worst head), 0.4 % with values
-// (0.7 %); a signed code without a zero, in the same bytes, 1.6 % and 0.5 %.
+// (0.7 %); a signed code without a zero, in the same bytes, 1.6 % and 0.5 %. Perplexity of that
+// text with keys and values in int8_row 10.955, in f16 10.965.
 #pragma once
 
 #include "headwise/codec/affine_step.hpp"

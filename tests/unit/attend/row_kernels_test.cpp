@@ -57,7 +57,7 @@ struct problem {
 };
 
 constexpr float epsilon = std::numeric_limits<float>::epsilon();
-constexpr float scale = 0.3F;
+constexpr float logit_scale = 0.3F;
 
 // 1. each dot product is right: every step rounds by at most epsilon of the sum of magnitudes
 // 2. bitwise the same for one row at a time: no tile shows
@@ -66,9 +66,9 @@ void expect_dots(simd_width width, const problem<Codec>& p) {
   const auto kernels = detail::row_kernels_at<Codec>(width);
   const std::size_t stride = p.count + 3;
   std::vector<float> got(p.group * stride, 7.0F), singly(p.group * stride, 7.0F);
-  kernels.dots({p.row(0), p.count, p.row(0)}, p.all_queries(), scale, got.data(), stride);
+  kernels.dots({p.row(0), p.count, p.row(0)}, p.all_queries(), logit_scale, got.data(), stride);
   for (std::size_t r = 0; r < p.count; ++r)
-    kernels.dots({p.row(r), 1, nullptr}, p.all_queries(), scale, singly.data() + r, stride);
+    kernels.dots({p.row(r), 1, nullptr}, p.all_queries(), logit_scale, singly.data() + r, stride);
   EXPECT_EQ(std::memcmp(got.data(), singly.data(), got.size() * sizeof(float)), 0);  // 2
   for (std::size_t g = 0; g < p.group; ++g)
     for (std::size_t r = 0; r < stride; ++r) {
@@ -82,8 +82,8 @@ void expect_dots(simd_width width, const problem<Codec>& p) {
         sum += product;
         magnitudes += std::abs(product);
       }
-      ASSERT_NEAR(double{got[g * stride + r]}, double{scale} * sum,
-                  double{scale} * static_cast<double>(p.d + 2) * double{epsilon} * magnitudes)
+      ASSERT_NEAR(double{got[g * stride + r]}, double{logit_scale} * sum,
+                  double{logit_scale} * static_cast<double>(p.d + 2) * double{epsilon} * magnitudes)
           << p.d << ' ' << p.group << ' ' << r;  // 1
     }
 }
