@@ -37,14 +37,8 @@ class attend_scratch {
         group_size_(group_size),
         head_dim_(head_dim),
         max_rows_(max_rows),
-        decoded_(memory),
-        weights_(memory) {
-    const std::size_t weights = checked_size(group_size, max_rows);
-    decoded_.reserve(decoded_rows * head_dim);
-    decoded_.resize(decoded_rows * head_dim);
-    weights_.reserve(weights);
-    weights_.resize(weights);
-  }
+        decoded_(decoded_rows * head_dim, memory),
+        weights_(checked_size(group_size, max_rows), memory) {}
 
   [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
   [[nodiscard]] std::size_t max_rows() const noexcept { return max_rows_; }

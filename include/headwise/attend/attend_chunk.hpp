@@ -30,15 +30,14 @@ class chunk_scratch {
                 simd_width width = widest_simd())
       : width_(width),
         group_size_(group_size),
-        weights_(memory),
-        tops_(memory),
-        sums_(memory),
-        decoded_(memory) {
-    resize(weights_, std::size_t{group_size} * tile_rows);
-    resize(tops_, std::size_t{group_size} * block_queries);
-    resize(sums_, std::size_t{group_size} * block_queries);
-    resize(decoded_, decoded_rows * head_dim);
-  }
+        head_dim_(head_dim),
+        weights_(std::size_t{group_size} * tile_rows, memory),
+        tops_(std::size_t{group_size} * block_queries, memory),
+        sums_(std::size_t{group_size} * block_queries, memory),
+        decoded_(decoded_rows * head_dim, memory) {}
+
+  [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
+  [[nodiscard]] std::uint32_t head_dim() const noexcept { return head_dim_; }
 
  private:
   template <row_codec Key, row_codec Value>
@@ -46,14 +45,9 @@ class chunk_scratch {
 
   static constexpr std::size_t decoded_rows = 16;
 
-  template <class Vector>
-  static void resize(Vector& vector, std::size_t count) {
-    vector.reserve(count);
-    vector.resize(count);
-  }
-
   simd_width width_;
   std::uint32_t group_size_;
+  std::uint32_t head_dim_;
   detail::flat_vector<float> weights_;  // [group_size, tile_rows], of one query
   detail::flat_vector<float> tops_;     // [block_queries, group_size]: the greatest logit so far
   detail::flat_vector<double> sums_;    // [block_queries, group_size]: of exp(logit - top)
@@ -73,7 +67,7 @@ class query_block {
         scale_(scale),
         out_(out),
         scratch_(scratch),
-        d_(queries.width / scratch.group_size_),
+        d_(scratch.head_dim_),
         key_(row_kernels_at<kernel_codec<Key>>(scratch.width_)),
         value_(row_kernels_at<kernel_codec<Value>>(scratch.width_)),
         logits_(logit_kernels_at(scratch.width_)) {
@@ -166,6 +160,8 @@ void attend_chunk(const head_view<Key, Value>& view, position first, rows<const 
                   float scale, rows<float> out, std::span<float> lse,
                   chunk_scratch& scratch) noexcept {
   const std::size_t group = view.group_size(), n = queries.count;
+  HEADWISE_EXPECTS(scratch.group_size() == group && scratch.head_dim() == view.head_dim(),
+                   "a chunk_scratch of another group or head_dim");
   HEADWISE_EXPECTS(queries.width == group * view.head_dim() && out.width == queries.width,
                    "a row of attend_chunk is not the queries of one whole group");
   HEADWISE_EXPECTS(out.count == n && (lse.empty() || lse.size() == n * group),

@@ -21,7 +21,7 @@
 
 HEADWISE_NAMESPACE_BEGIN
 
-// Some rows of one head of the layer, and where the result of a head of several pieces is put.
+// Some rows of one head of the layer.
 struct attend_piece {
   std::uint32_t kv_head;
   row_range rows;
@@ -38,19 +38,11 @@ class layer_partition {
       : shape_(shape),
         piece_rows_(piece_rows),
         pieces_(memory),
-        first_(memory),
-        parts_(memory),
-        part_lse_(memory) {
-    HEADWISE_EXPECTS(workers > 0 && piece_rows > 0, "a partition of nothing, or for nobody");
-    const std::size_t most = shape.kv_heads * ((max_rows + piece_rows - 1) / piece_rows);
-    pieces_.reserve(std::max<std::size_t>(most, shape.kv_heads));
-    first_.reserve(workers + 1);
-    first_.resize(workers + 1);
-    const std::size_t group_rows = pieces_.capacity() * shape.group_size();
-    parts_.reserve(group_rows * shape.head_dim);
-    parts_.resize(group_rows * shape.head_dim);
-    part_lse_.reserve(group_rows);
-    part_lse_.resize(group_rows);
+        first_(workers + 1, memory),
+        parts_(most_pieces(max_rows) * shape.group_size() * shape.head_dim, memory),
+        part_lse_(most_pieces(max_rows) * shape.group_size(), memory) {
+    HEADWISE_EXPECTS(workers > 0, "a partition for nobody");
+    pieces_.reserve(most_pieces(max_rows));
   }
 
   [[nodiscard]] std::size_t workers() const noexcept { return first_.size() - 1; }
@@ -113,6 +105,10 @@ class layer_partition {
   // A piece costs its rows and what a call costs, as so many rows.
   static constexpr std::size_t call_rows = 32;
 
+  [[nodiscard]] std::size_t most_pieces(std::size_t max_rows) const noexcept {
+    HEADWISE_EXPECTS(piece_rows_ > 0, "a partition into pieces of nothing");
+    return shape_.kv_heads * std::max<std::size_t>(1, (max_rows + piece_rows_ - 1) / piece_rows_);
+  }
   [[nodiscard]] static std::size_t cost(const attend_piece& piece) noexcept {
     return piece.rows.count + call_rows;
   }

@@ -27,6 +27,11 @@ class flat_vector {
   using value_type = T;
 
   explicit flat_vector(std::pmr::memory_resource* memory) noexcept : memory_(memory) {}
+  // `count` elements of zeros. Throws what the memory resource throws.
+  flat_vector(std::size_t count, std::pmr::memory_resource* memory) : memory_(memory) {
+    reserve(count);
+    resize(count);
+  }
   flat_vector(flat_vector&& other) noexcept
       : memory_(other.memory_),
         data_(std::exchange(other.data_, nullptr)),

@@ -131,6 +131,15 @@ TEST(attend_chunk_death, heads_that_rank_attend_one_query_at_a_time) {
                                       {out.data(), 1, 4}, {}, scratch),
                "one query at a time");
 }
+TEST(attend_chunk_death, a_scratch_is_for_one_group_and_head_dim) {
+  engine<> text({1, 2, 1, 4}, {headwise::global{}}, random_fixture(1));
+  text.feed(2);
+  std::vector<float> q(8), out(8);
+  headwise::chunk_scratch scratch(4, 2);
+  EXPECT_DEATH(headwise::attend_chunk(text.text().head({0, 0}), 1, {q.data(), 1, 8}, 1.0F,
+                                      {out.data(), 1, 8}, {}, scratch),
+               "another group or head_dim");
+}
 #endif
 
 }  // namespace
