@@ -9,15 +9,44 @@
 // attended by different threads, each with a scratch of its own.
 #pragma once
 
+#include <array>
 #include <limits>
 #include <memory_resource>
 #include <type_traits>
+#include <utility>
 
 #include "headwise/attend/row_kernels.hpp"
 #include "headwise/core/flat_vector.hpp"
 #include "headwise/manager/head_view.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+// Room for rows of a codec that has no kernels, as floats.
+class decoded_rows {
+ public:
+  static constexpr std::size_t count = 16;
+
+  decoded_rows(std::uint32_t head_dim, std::pmr::memory_resource* memory)
+      : head_dim_(head_dim), floats_(count * head_dim, memory) {}
+  // At most `count` rows, which are valid until the next.
+  template <row_codec Codec>
+  [[nodiscard]] row_block decode(row_block block) noexcept {
+    for (std::size_t r = 0; r < block.size(); ++r) {
+      float* const row = floats_.data() + r * head_dim_;
+      Codec::decode(block[r], {row, head_dim_});
+      rows_[r] = reinterpret_cast<const std::byte*>(row);
+    }
+    return {rows_.data(), block.size()};
+  }
+
+ private:
+  std::uint32_t head_dim_;
+  flat_vector<float> floats_;  // [count, head_dim]
+  std::array<const std::byte*, count> rows_{};
+};
+
+}  // namespace detail
 
 // Some of the rows that a query sees, in the order of for_each_slab.
 struct row_range {
@@ -37,7 +66,7 @@ class attend_scratch {
         group_size_(group_size),
         head_dim_(head_dim),
         max_rows_(max_rows),
-        decoded_(decoded_rows * head_dim, memory),
+        decoded_(head_dim, memory),
         weights_(checked_size(group_size, max_rows), memory) {}
 
   [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
@@ -61,14 +90,12 @@ class attend_scratch {
                           rows<const float>, float, rows<float>, std::span<float>,
                           attend_scratch&) noexcept;
 
-  static constexpr std::size_t decoded_rows = 16;
-
   simd_width width_;
   std::uint32_t group_size_;
   std::uint32_t head_dim_;
   std::size_t max_rows_;
   std::size_t seen_ = 0;
-  detail::flat_vector<float> decoded_;  // [decoded_rows, head_dim], of codecs without kernels
+  detail::decoded_rows decoded_;
   detail::flat_vector<float> weights_;  // [group_size, max_rows]: logits, then probabilities
 };
 
@@ -78,19 +105,17 @@ namespace detail {
 template <row_codec Codec>
 using kernel_codec = std::conditional_t<vectorised_codec<Codec>, Codec, f32>;
 
-// fn(block, first) for blocks of kernel_codec<Codec>, `first` being the index of the first row.
-// block: rows of Codec; decoded: room for some.
+// fn(block, first) for rows of kernel_codec<Codec>, `first` being the number of the first in
+// `block`, whose rows are of Codec.
 template <row_codec Codec, class Fn>
-void for_each_block(const row_block& block, const rows<float>& decoded, Fn&& fn) {
+void with_kernel_rows(row_block block, decoded_rows& decoded, Fn&& fn) {
   if constexpr (vectorised_codec<Codec>) {
     fn(block, std::size_t{0});
   } else {
-    for (std::size_t first = 0; first < block.count; first += decoded.count) {
-      const std::size_t part = std::min(decoded.count, block.count - first);
-      for (std::size_t r = 0; r < part; ++r)
-        Codec::decode(block.row + (first + r) * Codec::row_bytes(decoded.width), decoded[r]);
-      fn(row_block{reinterpret_cast<const std::byte*>(decoded.data), part, nullptr}, first);
-    }
+    for (std::size_t first = 0; first < block.size(); first += decoded_rows::count)
+      fn(decoded.template decode<Codec>(
+             block.subspan(first, std::min(decoded_rows::count, block.size() - first))),
+         first);
   }
 }
 // fn(slab) for the rows of a range.
@@ -107,15 +132,26 @@ void for_each_slab_in(const head_view<Key, Value>& view, position query, row_ran
     if (s.count > 0) fn(s);
   });
 }
-// fn(slab, next) for the rows of a range; next: the slab after it, or one of no rows.
-template <class View, class Fn>
-void for_each_pair(const View& view, position query, const row_range& range, Fn&& fn) {
-  slab before{};
+// fn(block, rows before it) for the rows of Codec in a range: what `rows` of a slab is. Returns
+// their number.
+template <row_codec Codec, class View, class Fn>
+std::size_t read_rows(const View& view, position query, const row_range& range,
+                      const std::byte* slab::*rows, const Fn& fn) {
+  std::array<const std::byte*, 256> block;
+  const std::size_t row_bytes = Codec::row_bytes(view.head_dim());
+  std::size_t count = 0, before = 0;
+  const auto read = [&] {
+    fn(row_block(block.data(), count), before);
+    before += std::exchange(count, 0);
+  };
   for_each_slab_in(view, query, range, [&](const slab& s) {
-    if (before.count > 0) fn(before, s);
-    before = s;
+    for (std::uint32_t r = 0; r < s.count; ++r) {
+      block[count++] = s.*rows + r * row_bytes;
+      if (count == block.size()) read();
+    }
   });
-  if (before.count > 0) fn(before, slab{});
+  if (count > 0) read();
+  return before;
 }
 
 }  // namespace detail
@@ -134,42 +170,34 @@ void attend_part(const head_view<Key, Value>& view, position query, const row_ra
                    "a row of attend is not head_dim wide");
   HEADWISE_EXPECTS(lse.empty() || lse.size() == queries.count,
                    "lse holds one number for each query head");
+  HEADWISE_EXPECTS(view.shows_own_row(query), "the query's own row is not written yet");
 
   const detail::row_kernels key = detail::row_kernels_at<detail::kernel_codec<Key>>(scratch.width_);
   const detail::row_kernels value =
       detail::row_kernels_at<detail::kernel_codec<Value>>(scratch.width_);
-  const rows<float> decoded(scratch.decoded_.data(), attend_scratch::decoded_rows,
-                            scratch.head_dim_);
   float* const weights = scratch.weights_.data();
   const std::size_t stride = scratch.max_rows_;
-  std::size_t seen = 0;
-  [[maybe_unused]] bool own_row = part.count != row_range{}.count;
-  detail::for_each_pair(view, query, part, [&](const slab& s, const slab& next) {
-    own_row |= s.positions[s.count - 1] == query;
-    HEADWISE_EXPECTS(seen + s.count <= stride, "attend_scratch has too few rows");
-    detail::for_each_block<Key>({s.keys, s.count, next.keys}, decoded,
-                                [&](const auto& block, std::size_t first) {
-                                  key.dots(block, queries, scale, weights + seen + first, stride);
-                                });
-    seen += s.count;
-  });
-  HEADWISE_EXPECTS(own_row && seen > 0, "the query's own row is not written yet");
-  scratch.seen_ = seen;
+  const auto multiply = [&](detail::row_block block, std::size_t before) {
+    HEADWISE_EXPECTS(before + block.size() <= stride, "attend_scratch has too few rows");
+    detail::with_kernel_rows<Key>(block, scratch.decoded_, [&](auto some, std::size_t at) {
+      key.dots(some, queries, scale, weights + before + at, stride);
+    });
+  };
+  const auto add = [&](detail::row_block block, std::size_t before) {
+    detail::with_kernel_rows<Value>(block, scratch.decoded_, [&](auto some, std::size_t at) {
+      value.sums(some, weights + before + at, stride, out);
+    });
+  };
+  scratch.seen_ = detail::read_rows<Key>(view, query, part, &slab::keys, multiply);
+  HEADWISE_EXPECTS(scratch.seen_ > 0, "a part of the rows holds none");
 
   const auto softmax = detail::logit_kernels_at(scratch.width_).softmax;
   for (std::size_t g = 0; g < queries.count; ++g) {
-    const float log_sum = softmax({weights + g * stride, seen});
+    const float log_sum = softmax({weights + g * stride, scratch.seen_});
     if (!lse.empty()) lse[g] = log_sum;
     std::fill(out[g].begin(), out[g].end(), 0.0F);
   }
-  seen = 0;
-  detail::for_each_pair(view, query, part, [&](const slab& s, const slab& next) {
-    detail::for_each_block<Value>({s.values, s.count, next.values}, decoded,
-                                  [&](const auto& block, std::size_t first) {
-                                    value.sums(block, weights + seen + first, stride, out);
-                                  });
-    seen += s.count;
-  });
+  detail::read_rows<Value>(view, query, part, &slab::values, add);
 }
 
 // queries, out: [group_size, head_dim]; the query heads of view's head, in order. query: their

@@ -34,7 +34,7 @@ class chunk_scratch {
         weights_(std::size_t{group_size} * tile_rows, memory),
         tops_(std::size_t{group_size} * block_queries, memory),
         sums_(std::size_t{group_size} * block_queries, memory),
-        decoded_(decoded_rows * head_dim, memory) {}
+        decoded_(head_dim, memory) {}
 
   [[nodiscard]] std::uint32_t group_size() const noexcept { return group_size_; }
   [[nodiscard]] std::uint32_t head_dim() const noexcept { return head_dim_; }
@@ -43,15 +43,13 @@ class chunk_scratch {
   template <row_codec Key, row_codec Value>
   friend class detail::query_block;
 
-  static constexpr std::size_t decoded_rows = 16;
-
   simd_width width_;
   std::uint32_t group_size_;
   std::uint32_t head_dim_;
   detail::flat_vector<float> weights_;  // [group_size, tile_rows], of one query
   detail::flat_vector<float> tops_;     // [block_queries, group_size]: the greatest logit so far
   detail::flat_vector<double> sums_;    // [block_queries, group_size]: of exp(logit - top)
-  detail::flat_vector<float> decoded_;  // [decoded_rows, head_dim], of codecs without kernels
+  detail::decoded_rows decoded_;
 };
 
 namespace detail {
@@ -78,10 +76,8 @@ class query_block {
 
   void attend(const slab& s, token_count lifetime) noexcept {
     for (std::uint32_t r = 0; r < s.count; r += chunk_scratch::tile_rows) {
-      const slab tile{s.positions + r, s.keys + r * Key::row_bytes(d_),
-                      s.values + r * Value::row_bytes(d_),
-                      std::min<std::uint32_t>(chunk_scratch::tile_rows, s.count - r)};
-      for (std::size_t t = 0; t < queries_.count; ++t) attend(t, tile, lifetime);
+      const tile part(s, r, d_);
+      for (std::size_t t = 0; t < queries_.count; ++t) attend(t, part, lifetime);
     }
   }
   // lse: [queries, group_size], or empty.
@@ -100,30 +96,42 @@ class query_block {
   [[nodiscard]] rows<float> out_of(std::size_t t) const noexcept {
     return {out_[t].data(), scratch_.group_size_, d_};
   }
-  void attend(std::size_t t, const slab& tile, token_count lifetime) noexcept {
+  // Some rows of a slab.
+  struct tile {
+    std::span<const position> positions;
+    std::array<const std::byte*, chunk_scratch::tile_rows> keys, values;
+
+    tile(const slab& s, std::uint32_t first, std::size_t d) noexcept
+        : positions(s.positions + first,
+                    std::min<std::size_t>(chunk_scratch::tile_rows, s.count - first)) {
+      for (std::size_t r = 0; r < positions.size(); ++r) {
+        keys[r] = s.keys + (first + r) * Key::row_bytes(d);
+        values[r] = s.values + (first + r) * Value::row_bytes(d);
+      }
+    }
+  };
+  void attend(std::size_t t, const tile& part, token_count lifetime) noexcept {
     const auto query = static_cast<position>(first_ + t);
-    const position* const all = tile.positions;
-    const position* const begin =
-        std::lower_bound(all, all + tile.count, oldest_seen(query, lifetime));
-    const position* const end = std::upper_bound(begin, all + tile.count, query);
+    const auto& all = part.positions;
+    const auto begin = std::lower_bound(all.begin(), all.end(), oldest_seen(query, lifetime));
+    const auto end = std::upper_bound(begin, all.end(), query);
     if (begin == end) return;
     own_rows_ += end[-1] == query ? 1U : 0U;
-    const auto skipped = static_cast<std::size_t>(begin - all);
+    const auto skipped = static_cast<std::size_t>(begin - all.begin());
     const auto count = static_cast<std::size_t>(end - begin);
     float* const weights = scratch_.weights_.data();
     constexpr std::size_t stride = chunk_scratch::tile_rows;
-    const rows<float> decoded(scratch_.decoded_.data(), chunk_scratch::decoded_rows, d_);
-    for_each_block<Key>({tile.keys + skipped * Key::row_bytes(d_), count, nullptr}, decoded,
-                        [&](const row_block& block, std::size_t at) {
-                          key_.dots(block, {queries_[t].data(), scratch_.group_size_, d_}, scale_,
-                                    weights + at, stride);
-                        });
+    with_kernel_rows<Key>(row_block(part.keys).subspan(skipped, count), scratch_.decoded_,
+                          [&](row_block block, std::size_t at) {
+                            key_.dots(block, {queries_[t].data(), scratch_.group_size_, d_}, scale_,
+                                      weights + at, stride);
+                          });
     for (std::size_t g = 0; g < scratch_.group_size_; ++g)
       weigh(t, g, {weights + g * stride, count});
-    for_each_block<Value>({tile.values + skipped * Value::row_bytes(d_), count, nullptr}, decoded,
-                          [&](const row_block& block, std::size_t at) {
-                            value_.sums(block, weights + at, stride, out_of(t));
-                          });
+    with_kernel_rows<Value>(row_block(part.values).subspan(skipped, count), scratch_.decoded_,
+                            [&](row_block block, std::size_t at) {
+                              value_.sums(block, weights + at, stride, out_of(t));
+                            });
   }
   // Logits become weights beside those so far, which shrink where the greatest logit grows.
   void weigh(std::size_t t, std::size_t g, std::span<float> logits) noexcept {

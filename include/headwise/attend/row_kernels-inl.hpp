@@ -42,18 +42,54 @@ template <std::size_t Unit>
 #endif
 }
 
-template <std::size_t G, std::size_t R>
-[[gnu::always_inline]] inline void copy(const vec (&from)[G][R], vec (&to)[G][R]) noexcept {
-#pragma GCC unroll 8
-  for (std::size_t g = 0; g < G; ++g)
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) to[g][r] = from[g][r];
-}
 // The floats of row g.
 [[gnu::always_inline]] inline const std::byte* floats_of(const rows<const float>& all,
                                                          std::size_t g) noexcept {
   return reinterpret_cast<const std::byte*>(all.data + g * all.stride);
 }
+// The queries or outputs g .. g + count.
+template <class T>
+[[gnu::always_inline]] inline rows<T> some_of(const rows<T>& all, std::size_t g,
+                                              std::size_t count) noexcept {
+  return {all.data + g * all.stride, count, all.width, all.stride};
+}
+// Rows that G queries meet at once: with sums for each, they fill half of the registers.
+template <std::size_t G>
+inline constexpr std::size_t rows_at_once = std::min<std::size_t>(8, std::bit_floor(registers / 2 /
+                                                                                    G));
+
+// fn(G, g) for G queries of `count`, a constant, from the g-th on. N: the rows that they meet; for
+// a single one, fewer kinds of loops are compiled.
+template <std::size_t N, class Fn>
+[[gnu::always_inline]] inline void for_each_few(std::size_t count, const Fn& fn) noexcept {
+  std::size_t g = 0;
+  for (; g + 4 <= count; g += 4) fn(std::integral_constant<std::size_t, 4>{}, g);
+  if constexpr (N > 1) {
+    if (count - g == 3) return fn(std::integral_constant<std::size_t, 3>{}, g);
+    if (count - g == 2) return fn(std::integral_constant<std::size_t, 2>{}, g);
+  }
+  for (; g < count; ++g) fn(std::integral_constant<std::size_t, 1>{}, g);
+}
+// fn(N, r, step, ahead) for the rows of a block, N of them at a time, a constant: r, r + step ..
+// ahead: the first of those that come next.
+template <class Fn>
+[[gnu::always_inline]] inline void for_each_tile(row_block block, const Fn& fn) noexcept {
+  const std::size_t step = block.size() / 8;
+  for (std::size_t r = 0; r < step; ++r)
+    fn(std::integral_constant<std::size_t, 8>{}, r, step, std::min(r + 1, step - 1));
+  for (std::size_t r = 8 * step; r < block.size(); ++r)
+    fn(std::integral_constant<std::size_t, 1>{}, r, std::size_t{1}, r);
+}
+
+// Asks for elements i .. of a row that is read later, as many as the caller is about to read of
+// another. A processor that has many lines on their way drops what it is asked for, so it does no
+// harm that some are asked for twice.
+template <class Codec, std::size_t Elements>
+[[gnu::always_inline]] inline void prefetch(const std::byte* row, std::size_t i) noexcept {
+  for (std::size_t at = 0; at < Codec::row_bytes(Elements); at += 64)
+    __builtin_prefetch(row + Codec::row_bytes(i) + at);
+}
+
 // Elements i .. of R rows and G queries, a unit of the codec.
 template <class Codec, std::size_t R, std::size_t G>
 [[gnu::always_inline]] inline void add_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
@@ -63,7 +99,7 @@ template <class Codec, std::size_t R, std::size_t G>
   vec keys[R][vectors];
   if constexpr (vectors == 1) {
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) load_vectors<Codec>(row[r], queries.width, i, keys[r]);
+    for (std::size_t r = 0; r < R; ++r) load_numbers<Codec>(row[r], queries.width, i, keys[r]);
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
       vec query = load<vec>(queries.data + g * queries.stride + i);
@@ -74,7 +110,7 @@ template <class Codec, std::size_t R, std::size_t G>
   } else {  // a row at a time, since a unit of each would not fit the registers
 #pragma GCC unroll 8
     for (std::size_t r = 0; r < R; ++r) {
-      load_vectors<Codec>(row[r], queries.width, i, keys[r]);
+      load_numbers<Codec>(row[r], queries.width, i, keys[r]);
 #pragma GCC unroll 8
       for (std::size_t v = 0; v < vectors; ++v)
 #pragma GCC unroll 8
@@ -86,134 +122,94 @@ template <class Codec, std::size_t R, std::size_t G>
 }
 // The elements from i on, fewer than a unit.
 template <class Codec, std::size_t R, std::size_t G>
-[[gnu::noinline]] void add_last_products(vec (&sums)[G][R], const std::byte* const (&row)[R],
-                                         const rows<const float>& queries, std::size_t i) noexcept {
+[[gnu::noinline]] void add_last_products(vec (&sums)[G][R], const std::byte* const* first,
+                                         std::size_t step, const rows<const float>& queries,
+                                         std::size_t i) noexcept {
   const std::size_t d = queries.width;
   for (; i < d; i += lanes)
     for (std::size_t r = 0; r < R; ++r) {
-      const vec key = load_some<Codec>(row[r], d, i);
+      const vec key = load_some_numbers<Codec>(first[r * step], d, i);
       for (std::size_t g = 0; g < G; ++g)
         sums[g][r] = fma(key, load_some<f32>(floats_of(queries, g), d, i), sums[g][r]);
     }
 }
-// Asks for the rows that come next while these are read; as far as the second-level cache, since
-// they are many.
-[[gnu::always_inline]] inline void prefetch(const std::byte* at, std::size_t bytes) noexcept {
-  for (std::size_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + line, 0, 2);
-}
-// Lane by lane, the products of R rows, or the first `count` of them, and G queries.
-template <class Codec, std::size_t R, std::size_t G>
-[[gnu::always_inline]] inline void multiply(const std::byte* first, std::size_t count,
-                                            const std::byte* ahead,
-                                            const rows<const float>& queries,
-                                            vec (&sums)[G][R]) noexcept {
-  const std::size_t d = queries.width;
-  const std::byte* row[R];
-#pragma GCC unroll 8
-  for (std::size_t r = 0; r < R; ++r) row[r] = first + std::min(r, count - 1) * Codec::row_bytes(d);
+template <std::size_t G, std::size_t R>
+[[gnu::always_inline]] inline void copy(const vec (&from)[G][R], vec (&to)[G][R]) noexcept {
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < G; ++g)
 #pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; ++r) sums[g][r] = vec{};
+    for (std::size_t r = 0; r < R; ++r) to[g][r] = from[g][r];
+}
+// weights[g * stride + r * step] = scale * <query g, row r * step>, for R rows; ahead: the first of
+// those that come next
+template <class Codec, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void dot_tile(const std::byte* const* first, std::size_t step,
+                                            const std::byte* const* ahead,
+                                            const rows<const float>& queries, float scale,
+                                            float* weights, std::size_t stride) noexcept {
+  constexpr std::size_t part = 32;
+  const std::byte* row[R];
+#pragma GCC unroll 8
+  for (std::size_t r = 0; r < R; ++r) row[r] = first[r * step];
+  vec sums[G][R] = {};
   std::size_t i = 0;
-  for (; i + unit<Codec> <= d; i += unit<Codec>) {
-    prefetch(ahead, R * Codec::row_bytes(unit<Codec>));
-    ahead += R * Codec::row_bytes(unit<Codec>);
-    add_products<Codec>(sums, row, queries, i);
+  for (; i + part <= queries.width; i += part) {
+#pragma GCC unroll 8
+    for (std::size_t r = 0; r < R; ++r) prefetch<Codec, part>(ahead[r * step], i);
+#pragma GCC unroll 8
+    for (std::size_t u = 0; u < part; u += unit<Codec>)
+      add_products<Codec>(sums, row, queries, i + u);
   }
-  if (i < d) {
+  for (; i + unit<Codec> <= queries.width; i += unit<Codec>)
+    add_products<Codec>(sums, row, queries, i);
+  if (i < queries.width) {
     vec all[G][R];  // what a real call is given cannot stay in registers
     copy(sums, all);
-    add_last_products<Codec>(all, row, queries, i);
+    add_last_products<Codec>(all, first, step, queries, i);
     copy(all, sums);
   }
-}
-// Dot products of R rows, or the first `count` of them, and G queries: products[g][q] holds those
-// of the rows 4 q to 4 q + 3.
-template <class Codec, std::size_t R, std::size_t G>
-[[gnu::always_inline]] inline void dot_tile(const std::byte* first, std::size_t count,
-                                            const std::byte* ahead,
-                                            const rows<const float>& queries,
-                                            quad (&products)[G][R / 4]) noexcept {
-  if constexpr (R * G < registers) {
-    vec sums[G][R];
-    multiply<Codec>(first, count, ahead, queries, sums);
+  constexpr std::size_t padded = (G * R + 3) / 4 * 4;
+  vec flat[padded];
 #pragma GCC unroll 8
-    for (std::size_t g = 0; g < G; ++g)
+  for (std::size_t n = 0; n < padded; ++n) flat[n] = n < G * R ? sums[n / R % G][n % R] : vec{};
 #pragma GCC unroll 8
-      for (std::size_t q = 0; q < R / 4; ++q)
-        products[g][q] =
-            sums_of(sums[g][4 * q], sums[g][4 * q + 1], sums[g][4 * q + 2], sums[g][4 * q + 3]);
-  } else {  // two rows at a time, each of which gives a column
-    static_assert(R == 4 && G == 4);
-    quad column[R];
-#pragma GCC unroll 8
-    for (std::size_t r = 0; r < R; r += 2) {
-      vec sums[G][2];
-      const std::size_t last = count - 1;
-      multiply<Codec>(first + std::min(r, last) * Codec::row_bytes(queries.width),
-                      count - std::min(r, last), ahead + r * Codec::row_bytes(queries.width),
-                      queries, sums);
-      column[r] = sums_of(sums[0][0], sums[1][0], sums[2][0], sums[3][0]);
-      column[r + 1] = sums_of(sums[0][1], sums[1][1], sums[2][1], sums[3][1]);
-    }
-    const quad low01 = __builtin_shufflevector(column[0], column[1], 0, 4, 1, 5);
-    const quad low23 = __builtin_shufflevector(column[2], column[3], 0, 4, 1, 5);
-    const quad high01 = __builtin_shufflevector(column[0], column[1], 2, 6, 3, 7);
-    const quad high23 = __builtin_shufflevector(column[2], column[3], 2, 6, 3, 7);
-    products[0][0] = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
-    products[1][0] = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
-    products[2][0] = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
-    products[3][0] = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+  for (std::size_t n = 0; n < padded; n += 4) {
+    const quad products = sums_of(flat[n], flat[n + 1], flat[n + 2], flat[n + 3]);
+#pragma GCC unroll 4
+    for (std::size_t k = n; k < n + 4; ++k)
+      if (k < G * R)
+        weights[k / R * stride + k % R * step] =
+            products[k - n] * (scale * factor_of<Codec>(row[k % R]));
   }
 }
-// weights[g * stride + r] = scale * <query g, row r>
-template <class Codec, std::size_t G>
-void dots_of(const row_block& block, const rows<const float>& queries, float scale, float* weights,
-             std::size_t stride) noexcept {
-  constexpr std::size_t at_once = G == 1 ? 8 : 4;  // sums enough to hide how long an addition takes
-  const std::size_t row_bytes = Codec::row_bytes(queries.width);
-  for (std::size_t r = 0; r < block.count; r += at_once) {
-    const std::size_t count = std::min(at_once, block.count - r);
-    quad products[G][at_once / 4];
-    dot_tile<Codec, at_once, G>(block.row + r * row_bytes, count,
-                                (block.ahead == nullptr ? block.row : block.ahead) + r * row_bytes,
-                                queries, products);
-#pragma GCC unroll 8
-    for (std::size_t g = 0; g < G; ++g) {
-#pragma GCC unroll 8
-      for (std::size_t q = 0; q < at_once / 4; ++q) products[g][q] *= scale;
-      float* const to = weights + g * stride + r;
-      if (count == at_once)
-        std::memcpy(to, products[g], at_once * sizeof(float));
-      else
-        std::memcpy(to, products[g], count * sizeof(float));
-    }
-  }
+// The same for N rows and all queries.
+template <class Codec, std::size_t N>
+void dot_rows(const std::byte* const* first, std::size_t step, const std::byte* const* ahead,
+              const rows<const float>& queries, float scale, float* weights,
+              std::size_t stride) noexcept {
+  for_each_few<N>(queries.count, [&](auto count, std::size_t g) {
+    constexpr std::size_t G = count(), R = std::min(N, rows_at_once<G>);
+    for (std::size_t r = 0; r < N; r += R)
+      dot_tile<Codec, R, G>(first + r * step, step, ahead + r * step, some_of(queries, g, G), scale,
+                            weights + g * stride + r * step, stride);
+  });
 }
 template <class Codec>
-void dots(const row_block& block, const rows<const float>& queries, float scale, float* weights,
+void dots(row_block block, const rows<const float>& queries, float scale, float* weights,
           std::size_t stride) noexcept {
-  row_block again = block;
-  for (std::size_t g = 0; g < queries.count; g += 4) {
-    const std::size_t few = std::min<std::size_t>(4, queries.count - g);
-    const rows<const float> part(queries.data + g * queries.stride, few, queries.width,
-                                 queries.stride);
-    float* const to = weights + g * stride;
-    if (few == 4) dots_of<Codec, 4>(again, part, scale, to, stride);
-    if (few == 3) dots_of<Codec, 3>(again, part, scale, to, stride);
-    if (few == 2) dots_of<Codec, 2>(again, part, scale, to, stride);
-    if (few == 1) dots_of<Codec, 1>(again, part, scale, to, stride);
-    again.ahead = nullptr;
-  }
+  for_each_tile(block, [&](auto count, std::size_t r, std::size_t step, std::size_t ahead) {
+    dot_rows<Codec, count()>(block.data() + r, step, block.data() + ahead, queries, scale,
+                             weights + r, stride);
+  });
 }
 
 // Elements i .. of G outputs, T whole vectors of them, or the `width` that are left:
-// out[g] += weights[g][r] * row r.
-template <class Codec, std::size_t T, std::size_t G>
-[[gnu::always_inline]] inline void sum_tile(const row_block& block, std::size_t row_bytes,
-                                            std::size_t i, std::size_t width, const float* weights,
-                                            std::size_t stride, const rows<float>& out) noexcept {
+// out[g] += the sum over r of weight[g][r] * row r * step, for R rows
+template <class Codec, std::size_t T, std::size_t R, std::size_t G>
+[[gnu::always_inline]] inline void sum_tile(const std::byte* const* first, std::size_t step,
+                                            const std::byte* const* ahead,
+                                            const float (&weight)[G][R], std::size_t i,
+                                            std::size_t width, const rows<float>& out) noexcept {
   const std::size_t d = out.width;
   vec sums[G][T];
 #pragma GCC unroll 8
@@ -222,18 +218,19 @@ template <class Codec, std::size_t T, std::size_t G>
     for (std::size_t t = 0; t < T; ++t)
       sums[g][t] = width == lanes ? load<vec>(out.data + g * out.stride + i + t * lanes)
                                   : load_some<f32>(floats_of(out, g), d, i);
-  for (std::size_t r = 0; r < block.count; ++r) {
-    if (block.ahead != nullptr) prefetch(block.ahead + r * row_bytes, row_bytes);
+  for (std::size_t r = 0; r < R; ++r) {
     vec values[T];
-    if (width == lanes)
-      load_vectors<Codec>(block.row + r * row_bytes, d, i, values);
-    else
-      values[0] = load_some<Codec>(block.row + r * row_bytes, d, i);
+    if (width == lanes) {
+      prefetch<Codec, T * lanes>(ahead[r * step], i);
+      load_numbers<Codec>(first[r * step], d, i, values);
+    } else {
+      values[0] = load_some_numbers<Codec>(first[r * step], d, i);
+    }
 #pragma GCC unroll 8
     for (std::size_t g = 0; g < G; ++g) {
-      const vec weight = broadcast(weights[g * stride + r]);
+      const vec w = broadcast(weight[g][r]);
 #pragma GCC unroll 8
-      for (std::size_t t = 0; t < T; ++t) sums[g][t] = fma(weight, values[t], sums[g][t]);
+      for (std::size_t t = 0; t < T; ++t) sums[g][t] = fma(w, values[t], sums[g][t]);
     }
   }
 #pragma GCC unroll 8
@@ -242,31 +239,32 @@ template <class Codec, std::size_t T, std::size_t G>
     for (std::size_t t = 0; t < T; ++t)
       std::memcpy(out.data + g * out.stride + i + t * lanes, &sums[g][t], width * sizeof(float));
 }
-template <class Codec, std::size_t G>
-void sums_for(row_block block, const float* weights, std::size_t stride,
-              const rows<float>& out) noexcept {
-  constexpr std::size_t at_once = (G == 1 ? 8 : G == 2 ? 4 : 2) * registers / 16;
-  const std::size_t d = out.width, row_bytes = Codec::row_bytes(d);
-  std::size_t i = 0;
-  for (; i + at_once * lanes <= d; i += at_once * lanes, block.ahead = nullptr)
-    sum_tile<Codec, at_once, G>(block, row_bytes, i, lanes, weights, stride, out);
-  for (; i < d; i += lanes, block.ahead = nullptr)
-    sum_tile<Codec, 1, G>(block, row_bytes, i, std::min(lanes, d - i), weights, stride, out);
+// out[g] += the sum over r of weights[g * stride + r * step] * row r * step, for R rows and all
+// outputs
+template <class Codec, std::size_t R>
+void sum_rows(const std::byte* const* first, std::size_t step, const std::byte* const* ahead,
+              const float* weights, std::size_t stride, const rows<float>& out) noexcept {
+  for_each_few<R>(out.count, [&](auto count, std::size_t from) {
+    constexpr std::size_t G = count(), at_once = (G <= 2 ? 4 : 2) * registers / 16;
+    const auto part = some_of(out, from, G);
+    float weight[G][R];
+    for (std::size_t r = 0; r < R; ++r)
+      for (std::size_t g = 0; g < G; ++g)
+        weight[g][r] = weights[(from + g) * stride + r * step] * factor_of<Codec>(first[r * step]);
+    std::size_t i = 0;
+    for (; i + at_once * lanes <= part.width; i += at_once * lanes)
+      sum_tile<Codec, at_once>(first, step, ahead, weight, i, lanes, part);
+    for (; i < part.width; i += lanes)
+      sum_tile<Codec, 1>(first, step, ahead, weight, i, std::min(lanes, part.width - i), part);
+  });
 }
 template <class Codec>
-void sums(const row_block& block, const float* weights, std::size_t stride,
+void sums(row_block block, const float* weights, std::size_t stride,
           const rows<float>& out) noexcept {
-  row_block again = block;
-  for (std::size_t g = 0; g < out.count; g += 4) {
-    const std::size_t few = std::min<std::size_t>(4, out.count - g);
-    const rows<float> part(out.data + g * out.stride, few, out.width, out.stride);
-    const float* const from = weights + g * stride;
-    if (few == 4) sums_for<Codec, 4>(again, from, stride, part);
-    if (few == 3) sums_for<Codec, 3>(again, from, stride, part);
-    if (few == 2) sums_for<Codec, 2>(again, from, stride, part);
-    if (few == 1) sums_for<Codec, 1>(again, from, stride, part);
-    again.ahead = nullptr;
-  }
+  for_each_tile(block, [&](auto count, std::size_t r, std::size_t step, std::size_t ahead) {
+    sum_rows<Codec, count()>(block.data() + r, step, block.data() + ahead, weights + r, stride,
+                             out);
+  });
 }
 
 // exp(x) for x <= 0, to a few units in the last place; 0 below -87.3, where it is no normal number.

@@ -13,10 +13,12 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "headwise/codec/row_vectors.hpp"
@@ -26,11 +28,10 @@ HEADWISE_NAMESPACE_BEGIN
 
 namespace detail {
 
-struct row_block {
-  const std::byte* row;  // the first of `count`
-  std::size_t count;
-  const std::byte* ahead;  // where the rows to be read next lie, to be asked for; or nullptr
-};
+// Some of the rows that a query sees, each where it lies. They are read eight at a time, an eighth
+// of the block apart: rows of different pages, whose lines come from memory side by side. So the
+// order in which rows are added up depends on their number alone.
+using row_block = std::span<const std::byte* const>;
 
 #define HEADWISE_SIMD_BYTES 16
 #include "headwise/attend/row_kernels-inl.hpp"
@@ -43,9 +44,9 @@ struct row_block {
 
 // The loops over the rows of one codec.
 struct row_kernels {
-  void (*dots)(const row_block&, const rows<const float>& queries, float scale, float* weights,
+  void (*dots)(row_block, const rows<const float>& queries, float scale, float* weights,
                std::size_t stride) noexcept;
-  void (*sums)(const row_block&, const float* weights, std::size_t stride,
+  void (*sums)(row_block, const float* weights, std::size_t stride,
                const rows<float>& out) noexcept;
 };
 template <vectorised_codec Codec>

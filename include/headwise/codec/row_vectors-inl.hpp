@@ -138,6 +138,12 @@ template <class Codec>
 #endif
 }
 
+// The zero of a step.
+[[gnu::always_inline]] inline ints zero_of(const std::byte* step) noexcept {
+  std::int32_t both;  // the zero above the scale
+  std::memcpy(&both, step, sizeof both);
+  return (both - ints{}) >> 16;
+}
 // How elements that share a step are decoded: scale * code + offset, every operation exact.
 struct decoder {
   vec scale, offset;
@@ -205,6 +211,40 @@ template <class Codec>
   } else {
     return load_part<Codec>(row + Codec::row_bytes(i), d - i);
   }
+}
+
+// For those who multiply whole rows: numbers that are elements but for a factor, which all of a row
+// have in common and which is left to the end. As load_vectors and load_some.
+template <class Codec, std::size_t N>
+[[gnu::always_inline]] inline void load_numbers(const std::byte* row, std::size_t d, std::size_t i,
+                                                vec (&to)[N]) noexcept {
+  if constexpr (std::same_as<Codec, int8_row>) {
+    const ints zero = zero_of(row);
+#pragma GCC unroll 8
+    for (std::size_t n = 0; n < N; ++n)
+      to[n] = __builtin_convertvector(
+          codes_of(Codec{}, row + affine_step::bytes + i + n * lanes) - zero, vec);
+  } else {
+    load_vectors<Codec>(row, d, i, to);
+  }
+}
+template <class Codec>
+[[gnu::always_inline]] inline vec load_some_numbers(const std::byte* row, std::size_t d,
+                                                    std::size_t i) noexcept {
+  if constexpr (std::same_as<Codec, int8_row>) {
+    std::byte padded[lanes] = {};
+    std::memcpy(padded, row + affine_step::bytes + i, std::min(lanes, d - i));
+    return __builtin_convertvector(codes_of(Codec{}, padded) - zero_of(row), vec);
+  } else {
+    return load_some<Codec>(row, d, i);
+  }
+}
+template <class Codec>
+[[gnu::always_inline]] inline float factor_of(const std::byte* row) noexcept {
+  if constexpr (std::same_as<Codec, int8_row>)
+    return float_from_bf16(affine_step::read(row).scale);
+  else
+    return 1.0F;
 }
 
 #include "headwise/core/simd_end-inl.hpp"

@@ -6,6 +6,7 @@
 // and free of state, so any number of threads may read; observe() is for the one that attends.
 #pragma once
 
+#include <algorithm>
 #include <span>
 
 #include "headwise/codec/concepts.hpp"
@@ -51,6 +52,12 @@ class head_view {
     return count + (pool_ == nullptr ? 0 : pool_->rows());
   }
 
+  // The row of the query itself was appended, so that it can attend. O(streams).
+  [[nodiscard]] bool shows_own_row(position query) const noexcept {
+    return std::any_of(streams_.begin(), streams_.end(), [&](const detail::token_stream& stream) {
+      return stream.holds(query, *layout_);
+    });
+  }
   // fn(const slab&) for the rows that `query` sees: those with sees(query, pos, lifetime), and the
   // heavy hitters of a head that ranks. Streams by ascending lifetime, each oldest first, then the
   // heavy hitters. query: first_query() .. last_query(). O(pages + heavy hitters).

@@ -181,24 +181,32 @@ class token_stream {
     return true;
   }
 
-  // fn(slab) for what a query of first .. last sees, oldest first.
+  // fn(slab) for what a query of first .. last sees, oldest first. Positions are read where rows
+  // begin and end to be seen only, since they lie far from all else.
   template <class Fn>
   void for_each_slab(position first, position last, const page_layout& layout, Fn& fn) const {
-    for (const page_link* link = head_; link != nullptr; link = link->next) {
-      if (link->next != nullptr) prefetch_positions(*link->next, layout);
-      if (link->begin == link->end) continue;
-      const position* const positions = link->rows->positions(layout);
-      if (positions[link->begin] > last) return;
-      if (expired(positions[link->end - 1], first)) continue;
-      const std::uint32_t end =
-          positions[link->end - 1] <= last ? link->end : lower_bound(*link, last + 1, layout);
-      const std::uint32_t begin = !expired(positions[link->begin], first)
-                                      ? link->begin
-                                      : lower_bound(*link, oldest_seen(first, lifetime_), layout);
-      if (begin >= end) continue;
-      fn(slab{positions + begin, link->rows->key(layout, begin), link->rows->value(layout, begin),
-              end - begin});
+    const page_link* const newest = newest_link(last, layout);
+    if (newest == nullptr) return;
+    const page_link* link = head_;
+    for (; expired(link->rows->positions(layout)[link->end - 1], first); link = link->next)
+      if (link == newest) return;
+    std::uint32_t begin = expired(link->rows->positions(layout)[link->begin], first)
+                              ? lower_bound(*link, oldest_seen(first, lifetime_), layout)
+                              : link->begin;
+    for (; link != newest; link = link->next, begin = link->begin) {
+      __builtin_prefetch(link->next->next);
+      fn(slab_of(*link, begin, link->end, layout));
     }
+    const std::uint32_t end = link->rows->positions(layout)[link->end - 1] <= last
+                                  ? link->end
+                                  : lower_bound(*link, last + 1, layout);
+    if (begin < end) fn(slab_of(*link, begin, end, layout));
+  }
+  // There is a row at pos. O(1) for the newest ones, O(pages).
+  [[nodiscard]] bool holds(position pos, const page_layout& layout) const noexcept {
+    const page_link* const link = newest_link(pos, layout);
+    return link != nullptr && std::binary_search(link->rows->positions(layout) + link->begin,
+                                                 link->rows->positions(layout) + link->end, pos);
   }
 
   // Rows before the first whose position is at least pos. O(pages).
@@ -279,11 +287,19 @@ class token_stream {
     page_link* writing = nullptr;  // where the next row goes
   };
 
-  // What decides about a page lies far from what is read before it.
-  static void prefetch_positions(const page_link& link, const page_layout& layout) noexcept {
-    const position* const positions = link.rows->positions(layout);
-    __builtin_prefetch(positions + link.begin);
-    __builtin_prefetch(positions + link.end - 1);
+  // The last link that holds a row at pos or before it; nullptr where none does.
+  [[nodiscard]] const page_link* newest_link(position pos,
+                                             const page_layout& layout) const noexcept {
+    const page_link* link = tail_;
+    while (link != nullptr &&
+           (link->begin == link->end || link->rows->positions(layout)[link->begin] > pos))
+      link = link->previous;
+    return link;
+  }
+  [[nodiscard]] static slab slab_of(const page_link& link, std::uint32_t begin, std::uint32_t end,
+                                    const page_layout& layout) noexcept {
+    return {link.rows->positions(layout) + begin, link.rows->key(layout, begin),
+            link.rows->value(layout, begin), end - begin};
   }
   // The first slot of the link whose position is at least pos.
   [[nodiscard]] static std::uint32_t lower_bound(const page_link& link, position pos,

@@ -45,8 +45,12 @@ struct problem {
       Codec::decode(bytes.data() + 1 + r * Codec::row_bytes(d), decoded.back());
     }
   }
-  [[nodiscard]] const std::byte* row(std::size_t r) const {
-    return bytes.data() + 1 + r * Codec::row_bytes(d);
+  // Where the rows lie, in order.
+  [[nodiscard]] std::vector<const std::byte*> all_rows() const {
+    std::vector<const std::byte*> result;
+    for (std::size_t r = 0; r < count; ++r)
+      result.push_back(bytes.data() + 1 + r * Codec::row_bytes(d));
+    return result;
   }
   [[nodiscard]] rows<const float> all_queries() const { return {queries.data(), group, d}; }
 
@@ -59,6 +63,16 @@ struct problem {
 constexpr float epsilon = std::numeric_limits<float>::epsilon();
 constexpr float logit_scale = 0.3F;
 
+// The order in which rows are added up: the first of each eighth, the second of each .., the rest.
+[[nodiscard]] std::vector<std::size_t> order_of_reading(std::size_t count) {
+  std::vector<std::size_t> result;
+  for (std::size_t in_eighth = 0; in_eighth < count / 8; ++in_eighth)
+    for (std::size_t eighth = 0; eighth < 8; ++eighth)
+      result.push_back(eighth * (count / 8) + in_eighth);
+  while (result.size() < count) result.push_back(result.size());
+  return result;
+}
+
 // 1. each dot product is right: every step rounds by at most epsilon of the sum of magnitudes
 // 2. bitwise the same for one row at a time: no tile shows
 template <class Codec>
@@ -66,9 +80,10 @@ void expect_dots(simd_width width, const problem<Codec>& p) {
   const auto kernels = detail::row_kernels_at<Codec>(width);
   const std::size_t stride = p.count + 3;
   std::vector<float> got(p.group * stride, 7.0F), singly(p.group * stride, 7.0F);
-  kernels.dots({p.row(0), p.count, p.row(0)}, p.all_queries(), logit_scale, got.data(), stride);
+  const auto block = p.all_rows();
+  kernels.dots(block, p.all_queries(), logit_scale, got.data(), stride);
   for (std::size_t r = 0; r < p.count; ++r)
-    kernels.dots({p.row(r), 1, nullptr}, p.all_queries(), logit_scale, singly.data() + r, stride);
+    kernels.dots({&block[r], 1}, p.all_queries(), logit_scale, singly.data() + r, stride);
   EXPECT_EQ(std::memcmp(got.data(), singly.data(), got.size() * sizeof(float)), 0);  // 2
   for (std::size_t g = 0; g < p.group; ++g)
     for (std::size_t r = 0; r < stride; ++r) {
@@ -94,10 +109,10 @@ void expect_sums(simd_width width, const problem<Codec>& p) {
   const auto kernels = detail::row_kernels_at<Codec>(width);
   const std::size_t stride = p.d + 2;
   std::vector<float> got(p.group * stride, 0.5F), singly(p.group * stride, 0.5F);
-  kernels.sums({p.row(0), p.count, p.row(0)}, p.weights.data(), p.count,
-               {got.data(), p.group, p.d, stride});
-  for (std::size_t r = 0; r < p.count; ++r)
-    kernels.sums({p.row(r), 1, nullptr}, p.weights.data() + r, p.count,
+  const auto block = p.all_rows();
+  kernels.sums(block, p.weights.data(), p.count, {got.data(), p.group, p.d, stride});
+  for (const std::size_t r : order_of_reading(p.count))
+    kernels.sums({&block[r], 1}, p.weights.data() + r, p.count,
                  {singly.data(), p.group, p.d, stride});
   EXPECT_EQ(std::memcmp(got.data(), singly.data(), got.size() * sizeof(float)), 0);  // 2
   for (std::size_t g = 0; g < p.group; ++g)
@@ -123,7 +138,7 @@ void expect_kernels() {
   for (const simd_width width : widths_of_this_machine())
     for (const std::size_t d : {1U, 3U, 4U, 7U, 8U, 15U, 16U, 17U, 33U, 64U, 80U, 96U, 128U, 257U})
       for (const std::size_t group : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U})
-        for (const std::size_t count : {1U, 2U, 3U, 4U, 5U, 8U, 37U}) {
+        for (const std::size_t count : {1U, 2U, 3U, 4U, 7U, 8U, 37U}) {
           const problem<Codec> p(d, group, count);
           expect_dots(width, p);
           expect_sums(width, p);
@@ -159,7 +174,7 @@ TEST(row_kernels, decode_what_the_codec_decodes) {
       const auto* const row = reinterpret_cast<const std::byte*>(bits.data());
       const auto expect_decoded = [&](const detail::row_kernels& kernels, auto codec) {
         std::array<float, d> got{}, expected{};
-        kernels.sums({row, 1, nullptr}, &one, 1, {got.data(), 1, d});  // 1 * x + 0
+        kernels.sums({&row, 1}, &one, 1, {got.data(), 1, d});  // 1 * x + 0
         decltype(codec)::decode(row, expected);
         for (std::size_t i = 0; i < d; ++i)
           ASSERT_TRUE(got[i] == expected[i] || (std::isnan(got[i]) && std::isnan(expected[i])))
