@@ -38,7 +38,8 @@ foreach(header IN LISTS headers)
         complain("the folder ${layer} has no place in the layering")
     endif()
 
-    file(STRINGS "${INCLUDE_DIR}/headwise/${header}" lines REGEX "^[ \t]*#[ \t]*include")
+    file(STRINGS "${INCLUDE_DIR}/headwise/${header}" lines
+         REGEX "^[ \t]*#[ \t]*(include|define HEADWISE_SIMD_TEXT)")
     foreach(line IN LISTS lines)
         string(REGEX REPLACE "^[^<\"]*[<\"]([^>\"]+)[>\"].*$" "\\1" included "${line}")
         foreach(guest IN LISTS guests)

@@ -15,14 +15,8 @@
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
 
-#define HEADWISE_SIMD_BYTES 16
-#include "support/vector_decoders-inl.hpp"
-#if defined(__x86_64__)
-#define HEADWISE_SIMD_BYTES 32
-#include "support/vector_decoders-inl.hpp"
-#define HEADWISE_SIMD_BYTES 64
-#include "support/vector_decoders-inl.hpp"
-#endif
+#define HEADWISE_SIMD_TEXT "support/vector_decoders-inl.hpp"
+#include "headwise/core/simd_widths-inl.hpp"
 
 }  // namespace detail
 HEADWISE_NAMESPACE_END

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Vectors of HEADWISE_SIMD_BYTES of float, and rows of each codec decoded into them, written once;
-// row_vectors.hpp defines the width and includes this text, width by width; alone it is empty.
+// Vectors of HEADWISE_SIMD_BYTES of float, and rows of each codec decoded into them, written once
+// for simd_widths-inl.hpp, which row_vectors.hpp includes; alone it is empty.
 // Helpers are forced inline, since a vector must not be an argument of a real call.
 #ifdef HEADWISE_SIMD_BYTES
 #include "headwise/core/simd_begin-inl.hpp"

@@ -34,14 +34,8 @@ template <class Codec>
 concept vectorised_codec = affine_codec<Codec> || std::same_as<Codec, f32> ||
     std::same_as<Codec, f16> || std::same_as<Codec, bf16>;
 
-#define HEADWISE_SIMD_BYTES 16
-#include "headwise/codec/row_vectors-inl.hpp"
-#if defined(__x86_64__)
-#define HEADWISE_SIMD_BYTES 32
-#include "headwise/codec/row_vectors-inl.hpp"
-#define HEADWISE_SIMD_BYTES 64
-#include "headwise/codec/row_vectors-inl.hpp"
-#endif
+#define HEADWISE_SIMD_TEXT "headwise/codec/row_vectors-inl.hpp"
+#include "headwise/core/simd_widths-inl.hpp"
 
 }  // namespace detail
 HEADWISE_NAMESPACE_END
