@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What does it cost to measure the recoveries of N candidates on recorded maps? One iteration is
-// one map [tokens, tokens] of one query head, the next of 128 MiB of them. The limit is to read the
-// weights once; the baseline goes through them once for each candidate, as a simple profiler does.
-// Maps of 4,096 tokens are larger than most last-level caches even one at a time.
+// What does it cost to measure the recoveries of N candidates on recorded maps in f16? One
+// iteration is one map [tokens, tokens] of one query head, the next of 128 MiB of them. The limit
+// is to read the weights once; the baseline goes through them once for each candidate, as a simple
+// profiler does. Maps of 4,096 tokens are larger than most last-level caches even one at a time.
+#include <algorithm>
 #include <functional>
 #include <random>
 #include <utility>
@@ -26,16 +27,17 @@ class recorded_prompt {
  public:
   explicit recorded_prompt(std::size_t token_total)
       : layers_(static_cast<std::uint32_t>(
-            cold_bytes() / (query_heads * token_total * token_total * sizeof(float)) + 1)) {
+            cold_bytes() / (query_heads * token_total * token_total * sizeof(std::uint16_t)) + 1)) {
     for (hw::position pos = 0; pos < token_total; ++pos)
       tokens_.push_back({pos, static_cast<std::int32_t>(pos * 37 % 500),
                          pos < 4        ? hw::token_classes::sink
                          : pos % 8 == 0 ? hw::token_classes::punctuation
                                         : hw::token_classes::none});
     std::minstd_rand random(1);
-    weights_.resize(maps() * token_total * token_total);
+    bytes_.resize(maps() * map_bytes());
+    std::vector<float> weights(token_total);
     for (std::size_t row = 0; row < maps() * token_total; ++row) {
-      float* const weights = weights_.data() + row * token_total;
+      std::fill(weights.begin(), weights.end(), 0.0F);
       const std::size_t query = row % token_total;
       double sum = 0.0;
       for (std::size_t key = 0; key <= query; ++key) {
@@ -44,12 +46,15 @@ class recorded_prompt {
       }
       if (sum == 0.0) weights[query] = 1.0F, sum = 1.0;
       for (std::size_t key = 0; key <= query; ++key) weights[key] /= static_cast<float>(sum);
+      hw::f16::encode(weights, bytes_.data() + row * hw::f16::row_bytes(token_total));
     }
   }
 
   [[nodiscard]] hw::model_shape shape() const { return {layers_, query_heads, query_heads, 64}; }
   [[nodiscard]] std::size_t maps() const { return std::size_t{layers_} * query_heads; }
-  [[nodiscard]] std::size_t map_bytes() const { return 4 * tokens_.size() * tokens_.size(); }
+  [[nodiscard]] std::size_t map_bytes() const {
+    return hw::f16::row_bytes(tokens_.size()) * tokens_.size();
+  }
   [[nodiscard]] const std::vector<hw::token>& tokens() const { return tokens_; }
   // The maps over and over, each round as a prompt of its own.
   [[nodiscard]] hw::attention_map_view map(std::size_t i) const {
@@ -58,7 +63,7 @@ class recorded_prompt {
     view.prompt = i / maps();
     view.layer = static_cast<std::uint32_t>(at / query_heads);
     view.query_head = static_cast<std::uint32_t>(at % query_heads);
-    view.weights = {weights_.data() + at * n * n, n, n};
+    view.weights = {hw::weight_type::f16, bytes_.data() + at * map_bytes(), n, n};
     view.keys = tokens_;
     return view;
   }
@@ -66,7 +71,7 @@ class recorded_prompt {
  private:
   std::uint32_t layers_;
   std::vector<hw::token> tokens_;
-  std::vector<float> weights_;  // [maps, tokens, tokens]
+  std::vector<std::byte> bytes_;  // [maps, tokens, tokens] weights
 };
 [[nodiscard]] const recorded_prompt& prompt_of(std::size_t token_total) {
   return kept<recorded_prompt>(std::to_string(token_total), "maps", token_total);
@@ -106,16 +111,21 @@ class recorded_prompt {
   return result;
 }
 
-// The sum of the candidates' recoveries on one map, one candidate and one weight after the other.
+// The sum of the candidates' recoveries on one map, turned into floats once: one candidate and one
+// weight after the other.
 [[nodiscard]] double simple_recoveries(
     const hw::attention_map_view& map,
     const std::vector<std::vector<hw::token_count>>& candidate_lifetimes) {
+  const std::size_t keys = map.weights.width;
+  std::vector<float> weights(map.weights.count * keys);
+  for (std::size_t query = 0; query < map.weights.count; ++query)
+    map.weights.copy_row(query, std::span(weights).subspan(query * keys, keys));
   double recoveries = 0.0;
   for (const auto& lifetime : candidate_lifetimes) {
     double kept = 0.0;
     for (hw::position query = 0; query < map.weights.count; ++query)
       for (hw::position key = 0; key <= query; ++key)
-        if (hw::sees(query, key, lifetime[key])) kept += double{map.weights[query][key]};
+        if (hw::sees(query, key, lifetime[key])) kept += double{weights[query * keys + key]};
     recoveries += kept / static_cast<double>(map.weights.count);
   }
   return recoveries;

@@ -75,11 +75,10 @@ class squeezed_map {
     const double sum = headwise::checked_row_sum(map_, row, headwise::default_row_sum_tolerance);
     const std::size_t y = row * side_ / map_.weights.count;
     queries_[y] += 1.0;
-    const std::span<const float> weights = map_.weights[row];
     for (headwise::position key = 0; key <= query; ++key) {
-      const std::size_t at = y * side_ + std::size_t{key} * side_ / weights.size();
+      const std::size_t at = y * side_ + std::size_t{key} * side_ / map_.weights.width;
       const bool seen = headwise::sees(query, key, lifetimes[key]);
-      (seen ? kept_ : lost_)[at] += static_cast<double>(weights[key]) / sum;
+      (seen ? kept_ : lost_)[at] += static_cast<double>(map_.weights.at(row, key)) / sum;
     }
   }
 

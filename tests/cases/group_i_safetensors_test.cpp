@@ -127,7 +127,7 @@ TEST(fault_cases, I06_unaligned_data) {
         const auto map = archive.next();
         ASSERT_TRUE(map);
         for (std::size_t i = 0; i < small_map.size(); ++i)
-          EXPECT_EQ(static_cast<double>(map->weights[i / 4][i % 4]), small_map[i])
+          EXPECT_EQ(static_cast<double>(map->weights.at(i / 4, i % 4)), small_map[i])
               << dtype << shift;
         EXPECT_EQ(map->keys[3].id, 8);
       }
@@ -229,7 +229,7 @@ TEST(fault_cases, I17_beyond_4_GiB) {
   map_archive archive(std::vector{path});
   const auto view = archive.next();
   ASSERT_TRUE(view);
-  EXPECT_EQ(view->weights[3][2], 0.125F);
+  EXPECT_EQ(view->weights.at(3, 2), 0.125F);
   EXPECT_EQ(view->keys[3].id, 4);
 }
 

@@ -30,8 +30,10 @@ struct group_maps {
   void add(const headwise::attention_map_view& map) {
     ++heads;
     length = map.weights.width;
-    for (std::size_t query = 0; query < length; ++query)
-      weights.insert(weights.end(), map.weights[query].begin(), map.weights[query].end());
+    for (std::size_t query = 0; query < length; ++query) {
+      weights.resize(weights.size() + length);
+      map.weights.copy_row(query, std::span(weights).last(length));
+    }
   }
   // [heads, keys]
   [[nodiscard]] headwise::rows<const float> of(std::size_t query) const {

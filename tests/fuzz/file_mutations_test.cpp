@@ -64,7 +64,8 @@ double touch(headwise::map_archive& archive) {
   double sum = 0;
   while (const auto map = archive.next()) {
     for (std::size_t i = 0; i < map->weights.count; ++i)
-      for (const float x : map->weights[i]) sum += static_cast<double>(x);
+      for (std::size_t j = 0; j < map->weights.width; ++j)
+        sum += static_cast<double>(map->weights.at(i, j));
     for (const headwise::token& t : map->keys) sum += t.id;
   }
   return sum;

@@ -17,7 +17,7 @@ inline void touch_maps(const std::filesystem::path& path) {
   std::uint64_t bytes_of_first_pass = 0;
   for (int pass = 0; pass < 2; ++pass) {
     while (const auto map = archive.next()) {
-      for (std::size_t i = 0; i < map->weights.count; ++i) touch(std::as_bytes(map->weights[i]));
+      for (std::size_t i = 0; i < map->weights.count; ++i) touch(map->weights.row(i));
       touch(std::as_bytes(map->keys));
     }
     require(archive.bytes_done() == archive.bytes_total(), "a pass hands out every byte");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // map_archive: a map_source over recorded maps on disk, of any number of prompts and any size. One
-// file is mapped at a time and one [queries, keys] matrix is held as float, so that memory does not
-// grow with the number of prompts. Opening looks into every file, so that a missing layer shows
-// before hours of work. Weights are handed out as they are: what makes them a probability is the
-// profiler's to check. Where a map has fewer queries than keys, they are the last ones.
+// file is mapped at a time, and weights are handed out where they lie in it: F32, F16 or BF16, at
+// any alignment. Only of those in F64 or big-endian is one [queries, keys] matrix held. So memory
+// does not grow with the number of prompts. Opening looks into every file, so that a missing layer
+// shows before hours of work. What makes weights a probability is the profiler's to check. Where a
+// map has fewer queries than keys, they are the last ones.
 //
 // O(elements) per pass. One thread at a time.
 #pragma once
@@ -63,23 +64,40 @@ class map_archive {
   // blueprint's sources of them.
   [[nodiscard]] const std::vector<map_file>& files() const noexcept { return files_; }
 
-  // Prompt by prompt, layer by layer, query head by query head. Throws error(unreadable)
-  // where a file is replaced or written to between the constructor and its turn; one that is cut
-  // short in its turn stops the process (mapped_file.hpp).
-  [[nodiscard]] std::optional<attention_map_view> next() {
-    if (matrix_) std::visit([&](auto& maps) { maps.forget(*matrix_); }, *open_);
-    matrix_.reset();
-    if (!advance()) return std::nullopt;
-    const attention_map_view view = std::visit([&](auto& maps) { return view_of(maps); }, *open_);
-    bytes_done_ += matrix_->bytes.size();
-    if (++head_ == info_->shape.query_heads) head_ = 0, ++layer_;
-    return view;
+  // Another reader of the same files, before the first prompt, without a survey: for a thread of
+  // its own.
+  [[nodiscard]] map_archive another() const {
+    map_archive reader;
+    reader.units_ = units_;
+    reader.files_ = files_;
+    reader.info_ = info_;
+    reader.classifier_ = classifier_;
+    reader.prompts_ = prompts_;
+    reader.bytes_total_ = bytes_total_;
+    return reader;
+  }
+
+  // Prompt by prompt, layer by layer, query head by query head, those that the share holds. Throws
+  // error(unreadable) where a file is replaced or written to between the constructor and its turn;
+  // one that is cut short in its turn stops the process (mapped_file.hpp).
+  [[nodiscard]] std::optional<attention_map_view> next(head_share share = {}) {
+    leave();
+    for (; advance(); step())
+      if (share.holds(info_->shape, layer_, head_))
+        return std::visit([&](auto& maps) { return view_of(maps); }, *open_);
+    return std::nullopt;
+  }
+
+  // How many maps, of all heads, come before the one that next() has handed out or failed on.
+  [[nodiscard]] std::uint64_t maps_before() const noexcept {
+    return (prompt_ * info_->shape.layers + layer_) * info_->shape.query_heads + head_;
   }
 
   // Back to the first prompt.
   void rewind() {
     matrix_.reset();
     open_.reset();
+    keys_of_.reset();
     unit_ = prompt_in_unit_ = 0;
     layer_ = head_ = 0;
     prompt_ = bytes_done_ = 0;
@@ -92,6 +110,8 @@ class map_archive {
     std::vector<map_file> files = {};  // when it was surveyed
   };
   using any_maps = std::variant<detail::safetensors_maps, detail::npy_maps>;
+
+  map_archive() = default;
 
   void add(const std::filesystem::path& path) {
     std::error_code problem;
@@ -175,9 +195,23 @@ class map_archive {
     return classifier_.tokens(std::span(ids), 0, maps.tokens_place(prompt));
   }
 
-  // Stands before the next map; false: there is none.
+  // The map that was handed out, if any.
+  void leave() {
+    if (!matrix_) return;
+    std::visit([&](auto& maps) { maps.forget(*matrix_); }, *open_);
+    matrix_.reset();
+    step();
+  }
+  void step() noexcept {
+    if (++head_ < info_->shape.query_heads) return;
+    head_ = 0;
+    if (++layer_ < info_->shape.layers) return;
+    layer_ = 0;
+    ++prompt_in_unit_;
+    ++prompt_;
+  }
+  // Opens the file of the map to be read; false: there is none.
   [[nodiscard]] bool advance() {
-    if (layer_ == info_->shape.layers) layer_ = 0, ++prompt_in_unit_, ++prompt_;
     while (true) {
       if (!open_) {
         if (unit_ == units_.size()) return false;
@@ -197,24 +231,32 @@ class map_archive {
   template <class Maps>
   [[nodiscard]] attention_map_view view_of(Maps& maps) {
     const detail::prompt_entry& prompt = maps.prompts()[prompt_in_unit_];
-    if (layer_ == 0 && head_ == 0) keys_ = tokens_of(maps, prompt);
+    if (keys_of_ != prompt_) keys_ = tokens_of(maps, prompt);
+    keys_of_ = prompt_;
     place_ = maps.place(prompt, layer_, head_);
-    matrix_ = maps.open(prompt, layer_, head_);
-    const auto first_query = static_cast<position>(matrix_->keys - matrix_->queries);
-    return {prompt_, layer_, head_, first_query, {floats(), matrix_->queries, matrix_->keys},
-            keys_,   place_};
+    const detail::map_matrix matrix = maps.open(prompt, layer_, head_);
+    const map_weights weights = weights_of(matrix);
+    matrix_ = matrix;
+    bytes_done_ += matrix.bytes.size();
+    const auto first_query = static_cast<position>(matrix.keys - matrix.queries);
+    return {prompt_, layer_, head_, first_query, weights, keys_, place_};
   }
 
-  // Of matrix_: in the file itself where they lie there as float, else converted.
-  [[nodiscard]] const float* floats() {
-    std::span<const std::byte> bytes = matrix_->bytes;
-    const bool native = matrix_->type == element_type::f32 && !matrix_->big_endian;
-    if (native && reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0)
-      return reinterpret_cast<const float*>(bytes.data());
-    if (matrix_->big_endian) bytes = swapped(bytes, element_bytes(matrix_->type));
-    buffer_.resize(matrix_->queries * matrix_->keys);
-    decode_floats(matrix_->type, bytes.data(), buffer_);
-    return buffer_.data();
+  // As they lie in the file where the profiler reads their type. F64 is converted to float, what is
+  // big-endian is turned round.
+  [[nodiscard]] map_weights weights_of(const detail::map_matrix& matrix) {
+    std::span<const std::byte> bytes = matrix.bytes;
+    const element_type type = matrix.type;
+    if (matrix.big_endian) bytes = swapped(bytes, element_bytes(type));
+    const auto viewed = [&](weight_type as) {
+      return map_weights(as, bytes.data(), matrix.queries, matrix.keys);
+    };
+    if (type == element_type::f32) return viewed(weight_type::f32);
+    if (type == element_type::f16) return viewed(weight_type::f16);
+    if (type == element_type::bf16) return viewed(weight_type::bf16);
+    floats_.resize(matrix.queries * matrix.keys);
+    decode_floats(type, bytes.data(), floats_);
+    return {floats_.data(), matrix.queries, matrix.keys};
   }
 
   [[nodiscard]] std::span<const std::byte> swapped(std::span<const std::byte> bytes,
@@ -244,8 +286,9 @@ class map_archive {
   // What the last view refers to.
   std::optional<detail::map_matrix> matrix_;
   std::vector<token> keys_;
+  std::optional<std::uint64_t> keys_of_;  // the prompt
   std::string place_;
-  std::vector<float> buffer_;
+  std::vector<float> floats_;  // where they are F64 in the file
   std::vector<std::byte> swapped_;
 };
 

@@ -10,13 +10,14 @@
 // Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "headwise/core/types.hpp"
+#include "headwise/profile/held_heads.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
@@ -31,11 +32,9 @@ class learned_mass {
   static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
 
   learned_mass() = default;
-  learned_mass(const model_shape& shape, std::size_t learners, std::size_t max_ids)
-      : query_heads_(shape.query_heads),
-        heads_(std::size_t{shape.layers} * shape.query_heads),
-        learners_(learners),
-        max_ids_(learners == 0 ? 0 : max_ids) {}
+  learned_mass(const model_shape& shape, std::size_t learners, std::size_t max_ids,
+               head_share share = {})
+      : heads_(shape, share), learners_(learners), max_ids_(learners == 0 ? 0 : max_ids) {}
 
   // Ids by slot, in the order of their first occurrence.
   [[nodiscard]] std::span<const std::int32_t> ids() const noexcept { return ids_; }
@@ -49,19 +48,24 @@ class learned_mass {
     return result;
   }
 
+  [[nodiscard]] bool has_ids_of(const learned_mass& other) const noexcept {
+    return ids_ == other.ids_ && overflowed_ == other.overflowed_;
+  }
+
   void add_cost(std::uint32_t slot, std::size_t learner, id_cost cost) noexcept {
     id_cost& sum = entries_[slot].costs[learner];
     sum.rows += cost.rows;
     sum.forever += cost.forever;
   }
-  void add_gain(std::uint32_t slot, std::uint32_t layer, std::uint32_t query_head,
-                std::size_t learner, double mass) noexcept {
-    entries_[slot].gains[index(layer, query_head, learner)] += mass;
+  // [learners], to be added to: the mass that each lost on the id.
+  [[nodiscard]] std::span<double> gains(std::uint32_t slot, std::uint32_t layer,
+                                        std::uint32_t query_head) noexcept {
+    return {entries_[slot].gains.data() + index(layer, query_head, 0), learners_};
   }
   // Where a part had no slot for some ids, only ids that it knows remain: what it dropped of the
   // others, mass and rows, is not known, and half of an id's rows would make it look cheap.
   void merge(const learned_mass& other) {
-    if (heads_ == 0) {
+    if (heads_.size() == 0) {
       *this = other;
       return;
     }
@@ -76,6 +80,23 @@ class learned_mass {
     overflowed_ = overflowed_ || other.overflowed_;
   }
 
+  // Of all heads, of parts that each measured its share of them on the same prompts.
+  [[nodiscard]] static learned_mass join(const model_shape& shape,
+                                         std::span<const learned_mass* const> parts) {
+    learned_mass whole = *parts.front();  // ids and what they cost
+    whole.heads_ = held_heads(shape);
+    for (std::size_t slot = 0; slot < whole.ids_.size(); ++slot) {
+      std::vector<double>& gains = whole.entries_[slot].gains;
+      gains.assign(whole.heads_.size() * whole.learners_, 0.0);
+      for (const learned_mass* const part : parts)
+        part->heads_.for_each([&](std::uint32_t layer, std::uint32_t query_head) {
+          std::copy_n(part->entries_[slot].gains.data() + part->index(layer, query_head, 0),
+                      whole.learners_, gains.data() + whole.index(layer, query_head, 0));
+        });
+    }
+    return whole;
+  }
+
   // Lost mass, summed over queries, that the learner keeps once it knows the id of this slot.
   [[nodiscard]] double gain(std::uint32_t slot, std::uint32_t layer, std::uint32_t query_head,
                             std::size_t learner) const noexcept {
@@ -87,13 +108,13 @@ class learned_mass {
 
  private:
   struct entry {
-    std::vector<double> gains;   // [layers, query_heads, learners]
+    std::vector<double> gains;   // [heads, learners]
     std::vector<id_cost> costs;  // [learners]
   };
 
   [[nodiscard]] std::size_t index(std::uint32_t layer, std::uint32_t query_head,
                                   std::size_t learner) const noexcept {
-    return (std::size_t{layer} * query_heads_ + query_head) * learners_ + learner;
+    return heads_.index(layer, query_head) * learners_ + learner;
   }
   [[nodiscard]] std::uint32_t slot(std::int32_t id) {
     if (id < 0) return no_slot;
@@ -103,7 +124,7 @@ class learned_mass {
     if (overflowed_) return no_slot;
     const std::uint32_t added = static_cast<std::uint32_t>(ids_.size());
     entries_.push_back(
-        {std::vector<double>(heads_ * learners_, 0.0), std::vector<id_cost>(learners_)});
+        {std::vector<double>(heads_.size() * learners_, 0.0), std::vector<id_cost>(learners_)});
     ids_.push_back(id);
     slot_of_.emplace(id, added);
     return added;
@@ -125,8 +146,7 @@ class learned_mass {
     entries_.resize(kept);
   }
 
-  std::uint32_t query_heads_ = 0;
-  std::size_t heads_ = 0;  // layers * query_heads
+  held_heads heads_;
   std::size_t learners_ = 0;
   std::size_t max_ids_ = 0;
   bool overflowed_ = false;  // an id found no slot; no new one may have one after that

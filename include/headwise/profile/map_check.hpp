@@ -11,10 +11,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <span>
 #include <string>
 
 #include "headwise/profile/attention_map.hpp"
+#include "headwise/profile/map_kernels.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
@@ -40,43 +40,11 @@ namespace detail {
   return map_place(map) + " row " + std::to_string(row);
 }
 
-// Sums in eight fixed lanes, so that the result is the same whatever a compiler makes of the loop.
-struct row_scan {
-  double sum = 0.0;
-  bool negative = false;
-  bool late_mass = false;  // anything but 0 on a later key
-
-  row_scan(std::span<const float> weights, std::size_t visible) noexcept {
-    constexpr std::size_t lanes = 8;
-    std::array<double, lanes> sums{};
-    std::array<float, lanes> lows{};
-    std::size_t j = 0;
-    for (; j + lanes <= visible; j += lanes)
-      for (std::size_t lane = 0; lane < lanes; ++lane) {
-        const float weight = weights[j + lane];
-        sums[lane] += static_cast<double>(weight);
-        lows[lane] = weight < lows[lane] ? weight : lows[lane];
-      }
-    for (; j < visible; ++j) {
-      sums[0] += static_cast<double>(weights[j]);
-      lows[0] = weights[j] < lows[0] ? weights[j] : lows[0];
-    }
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      sum += sums[lane];
-      negative |= lows[lane] < 0.0F;
-    }
-    unsigned late = 0;
-    for (; j < weights.size(); ++j) late |= static_cast<unsigned>(weights[j] != 0.0F);
-    late_mass = late != 0;
-  }
-};
-
 [[noreturn]] inline void refuse_row(const attention_map_view& map, std::size_t row, double sum,
                                     double tolerance) {
-  const std::span<const float> weights = map.weights[row];
   const std::size_t query = map.first_query + row;
-  for (std::size_t key = 0; key < weights.size(); ++key) {
-    const float weight = weights[key];
+  for (std::size_t key = 0; key < map.weights.width; ++key) {
+    const float weight = map.weights.at(row, key);
     const std::string got = "weight " + number_text(static_cast<double>(weight)) + " at query " +
                             std::to_string(query) + " key " + std::to_string(key);
     if (!std::isfinite(weight))
@@ -94,13 +62,17 @@ struct row_scan {
 }  // namespace detail
 
 // The sum of row `row`, after checking it. The map's sizes are checked before, by
-// check_map_shape(). Throws error(not_normalized or not_causal) naming place,
-// prompt, layer, head, row and value.
+// check_map_shape(). width: one that the processor has; ask for it once for many rows, it changes
+// no bit. Throws error(not_normalized or not_causal) naming place, prompt, layer, head, row and
+// value.
 [[nodiscard]] inline double checked_row_sum(const attention_map_view& map, std::size_t row,
-                                            double tolerance = default_row_sum_tolerance) {
+                                            double tolerance = default_row_sum_tolerance,
+                                            simd_width width = widest_simd()) {
   HEADWISE_EXPECTS(row < map.weights.count && map.first_query + row < map.weights.width,
                    "no such row, or its query is behind the last key");
-  const detail::row_scan scan(map.weights[row], map.first_query + row + 1);
+  const detail::row_scan scan =
+      detail::map_kernels_at(map.weights.type, width)
+          .scan({map.weights.row(row).data(), map.first_query + row + 1, map.weights.width});
   if (scan.negative || scan.late_mass || !(std::abs(scan.sum - 1.0) <= tolerance))
     detail::refuse_row(map, row, scan.sum, tolerance);
   return scan.sum;

@@ -3,16 +3,18 @@
 // measurement: everything that one pass over maps leaves behind, and the steps of that pass. It
 // knows candidates as lifetimes of tokens, not as policies, so that any policy can be measured.
 //
-// One map [queries, keys]: O(queries * keys + candidates * keys). Not thread-safe; measure parts of
-// a set apart and merge them.
+// One map [queries, keys]: O(queries * keys + ages * keys + candidates * kinds), and for candidates
+// that learn O(learners * keys). Not thread-safe; measure parts of a set apart and merge them.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "headwise/profile/key_kinds.hpp"
 #include "headwise/profile/learned_mass.hpp"
 #include "headwise/profile/map_check.hpp"
 #include "headwise/profile/mass_by_age.hpp"
@@ -28,6 +30,17 @@ struct measurement {
   void merge(const measurement& other) {
     table.merge(other.table);
     learned.merge(other.learned);
+  }
+  // Of all heads, of parts that each measured its share of them on the same prompts.
+  [[nodiscard]] static measurement join(const model_shape& shape,
+                                        std::span<const measurement* const> parts) {
+    std::vector<const recovery_table*> tables;
+    std::vector<const learned_mass*> learned;
+    for (const measurement* const part : parts) {
+      tables.push_back(&part->table);
+      learned.push_back(&part->learned);
+    }
+    return {recovery_table::join(shape, tables), learned_mass::join(shape, learned)};
   }
 };
 
@@ -94,10 +107,36 @@ template <class LifetimeOf, class OnLost>
 struct prompt_lifetimes {
   std::vector<token> keys;
   std::vector<std::uint32_t> slots;  // [keys], in learned_mass; empty where nothing is learned
-  // [candidates, keys], in mass_by_age; its ages() for forever, and for all of a candidate that
-  // ranks: what that loses does not follow from lifetimes (ranked_measurement.hpp).
-  std::vector<std::uint32_t> ages;
+  // By ages in mass_by_age; its ages() for forever, and for all of a candidate that ranks: what
+  // that loses does not follow from lifetimes (ranked_measurement.hpp).
+  key_kinds kinds;
 };
+
+namespace detail {
+
+// The sum of the tail over the keys, in four fixed lanes.
+[[nodiscard]] inline double sum_over(std::span<const std::uint32_t> keys,
+                                     std::span<const double> tail) noexcept {
+  std::array<double, 4> sums{};
+  for (std::size_t i = 0; i < keys.size(); ++i) sums[i % 4] += tail[keys[i]];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+
+// [candidates]
+[[nodiscard]] inline std::vector<double> lost_masses(const key_kinds& kinds,
+                                                     const mass_by_age& mass,
+                                                     std::size_t candidates) {
+  std::vector<double> lost(candidates, 0.0), by_age(mass.ages() + 1, 0.0);
+  for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+    for (std::size_t age = 0; age < mass.ages(); ++age)
+      by_age[age] = sum_over(kinds.members(kind), mass.tail(age));
+    const std::span<const std::uint32_t> ages = kinds.ages(kind);
+    for (std::size_t c = 0; c < candidates; ++c) lost[c] += by_age[ages[c]];
+  }
+  return lost;
+}
+
+}  // namespace detail
 
 // Adds one checked map of the prompt to `sums`. learners: [learners], indices of the candidates
 // that learn ids. Queries at positions before skip_queries are checked but do not count.
@@ -109,26 +148,24 @@ inline void measure_map(const attention_map_view& map, const prompt_lifetimes& p
   mass.start(keys);
   for (std::size_t row = 0; row < map.weights.count; ++row) {
     const position query = static_cast<position>(map.first_query + row);
-    const double sum = checked_row_sum(map, row, tolerance);
+    const double sum = checked_row_sum(map, row, tolerance, mass.width());
     if (query < skip_queries) continue;
-    mass.add_row(query, map.weights[row], sum);
+    mass.add_row(query, map.weights, row, sum);
     ++counted;
   }
-  mass.add_up();
-  std::vector<double> lost(sums.table.candidates(), 0.0);
-  for (std::size_t c = 0; c < lost.size(); ++c)
-    for (std::size_t key = 0; key < keys; ++key) {
-      const std::uint32_t age = prompt.ages[c * keys + key];
-      if (age < mass.ages()) lost[c] += mass.tail(age)[key];
-    }
-  sums.table.add_map(map.layer, map.query_head, lost, counted);
-  for (std::size_t learner = 0; learner < learners.size(); ++learner)
-    for (std::size_t key = 0; key < keys; ++key) {
-      const std::uint32_t age = prompt.ages[learners[learner] * keys + key];
-      if (age < mass.ages() && prompt.slots[key] != learned_mass::no_slot)
-        sums.learned.add_gain(prompt.slots[key], map.layer, map.query_head, learner,
-                              mass.tail(age)[key]);
-    }
+  mass.finish();
+  sums.table.add_map(map.layer, map.query_head,
+                     detail::lost_masses(prompt.kinds, mass, sums.table.candidates()), counted);
+  if (learners.empty()) return;
+  for (std::size_t key = 0; key < keys; ++key) {
+    if (prompt.slots[key] == learned_mass::no_slot) continue;
+    const std::span<const std::uint32_t> ages = prompt.kinds.ages(prompt.kinds.of(key));
+    const std::span<double> gains =
+        sums.learned.gains(prompt.slots[key], map.layer, map.query_head);
+    for (std::size_t learner = 0; learner < learners.size(); ++learner)
+      if (const std::uint32_t age = ages[learners[learner]]; age < mass.ages())
+        gains[learner] += mass.tail(age)[key];
+  }
 }
 
 HEADWISE_NAMESPACE_END

@@ -13,8 +13,17 @@
 //
 // Memory O(heads * (candidates + learned ids)) and one prompt's tokens and one map's columns,
 // whatever the number of prompts; where candidates rank, also the maps of the KV heads of one
-// prompt that are not complete (ranked_measurement.hpp). One owner thread; profile parts of a set
-// apart and merge().
+// prompt that are not complete (ranked_measurement.hpp).
+//
+// One owner thread. Several threads share the heads among them, each with a source of its own, and
+// the result is the same, bit for bit, for any number of them; each holds the sums of its share:
+//
+//   thread i of n:  profiler<> part(shape, rules, options, head_share{i, n});
+//                   while (auto map = source.next()) if (part.takes(*map)) part.add(*map);
+//   and then:       profiler<>::join(parts).plan(classify_options{}, fingerprint);
+//
+// Parts of a set, say one prompt each, may be measured apart as well, and merged in a fixed order:
+// merge() rounds, join() does not.
 #pragma once
 
 #include <algorithm>
@@ -51,17 +60,28 @@ template <class Policies = builtin_policies>
 class profiler {
  public:
   // Throws error on a shape or candidates that cannot be.
-  profiler(const model_shape& shape, token_rules rules, measure_options options = {})
-      : shape_(shape), rules_(std::move(rules)), options_(std::move(options)), ledger_(shape) {
-    validate(shape);
+  profiler(const model_shape& shape, token_rules rules, measure_options options = {},
+           head_share share = {})
+      : shape_(validated(shape, share)),
+        share_(share),
+        rules_(std::move(rules)),
+        options_(std::move(options)),
+        ledger_(shape, share) {
     // Before any map is read: at the stated length, or at one that leaves no window out.
     const token_count length = options_.length == 0 ? max_length : options_.length;
     for (const candidate& c : candidates_at(length)) static_cast<void>(made(c, length));
   }
 
-  // Throws error naming place, prompt, layer, head and row.
+  [[nodiscard]] head_share share() const noexcept { return share_; }
+  // Whether the map is of its share.
+  [[nodiscard]] bool takes(const attention_map_view& map) const noexcept {
+    return share_.holds(shape_, map.layer, map.query_head);
+  }
+  // map: one that it takes (checked at level 1). Throws error naming place, prompt, layer, head and
+  // row.
   void add(const attention_map_view& map) {
     check_map_shape(map, shape_);
+    HEADWISE_EXPECTS(takes(map), "the map belongs to another share of the heads");
     if (ledger_.opens_prompt(map)) start_prompt(map);
     ledger_.enter(map);
     if (!std::equal(map.keys.begin(), map.keys.end(), prompt_.keys.begin(), prompt_.keys.end()))
@@ -74,20 +94,15 @@ class profiler {
   }
 
   // Adds what another profiler measured; one that measured nothing adds nothing. Throws
-  // error(shape_mismatch) where shape, token rules, options or stated length differ, error(missing)
-  // where one of the two is amid a prompt.
+  // error(shape_mismatch) where shape, share, token rules, options or stated length differ,
+  // error(missing) where one of the two is amid a prompt.
   void merge(const profiler& other) {
-    require_alike(other);
+    require_alike("profiler.merge", other);
+    require_same("profiler.merge", "share", other.share_, share_);
     if (other.length_ == 0) return;
     other.ledger_.require_complete();
     if (length_ == 0) {
-      // What was measured, not the prompt in hand: prompts that are added here number from 0.
-      length_ = other.length_;
-      candidates_ = other.candidates_;
-      policies_ = other.policies_;
-      learners_ = other.learners_;
-      ranked_ = other.ranked_;
-      mass_ = other.mass_;
+      start_as(other);
       sums_ = other.sums_;
     } else {
       ledger_.require_complete();
@@ -98,6 +113,34 @@ class profiler {
       sums_.merge(other.sums_);
     }
     ledger_.add_maps(other.ledger_.maps());
+  }
+
+  // What one profiler of all heads would hold, bit for bit, of the parts {0, n} .. {n - 1, n}, in
+  // this order, each of which measured its share on the same prompts. Throws error(shape_mismatch)
+  // where they do not belong together, error(missing) where one is amid a prompt.
+  [[nodiscard]] static profiler join(std::span<const profiler> parts) {
+    constexpr const char* place = "profiler.join";
+    if (parts.empty()) raise(error_code::invalid_argument, place, "no parts", "at least one");
+    const profiler& first = parts.front();
+    profiler whole(first.shape_, first.rules_, first.options_);
+    std::vector<const measurement*> sums;
+    for (const profiler& part : parts) {
+      whole.require_alike(place, part);
+      const head_share expected{static_cast<std::uint32_t>(&part - parts.data()),
+                                static_cast<std::uint32_t>(parts.size())};
+      require_same(place, "share in its place", part.share_, expected);
+      if (held_heads(part.shape_, part.share_).size() == 0) continue;
+      part.ledger_.require_complete();
+      require_same(place, "stated length", part.length_, first.length_);
+      const bool same_prompts = part.sums_.table.has_prompts_of(first.sums_.table) &&
+                                part.sums_.learned.has_ids_of(first.sums_.learned);
+      require_same(place, "set of prompts", same_prompts, true);
+      sums.push_back(&part.sums_);
+      whole.ledger_.add_maps(part.ledger_.maps());
+    }
+    whole.start_as(first);
+    whole.sums_ = measurement::join(first.shape_, sums);
+    return whole;
   }
 
   // Throws error(missing) where maps of the last prompt are missing, or a head has no calibration
@@ -121,29 +164,43 @@ class profiler {
  private:
   using policy = typename Policies::variant;
 
-  void require_alike(const profiler& other) const {
-    const auto same = [](const char* what, const auto& got, const auto& expected) {
-      if (got != expected)
-        raise(error_code::shape_mismatch, "profiler.merge", std::string("another ") + what,
-              std::string("the same ") + what);
-    };
-    same("shape", other.shape_, shape_);
-    same("set of token rules", other.rules_, rules_);
-    same("set of options", other.options_, options_);
+  [[nodiscard]] static const model_shape& validated(const model_shape& shape, head_share share) {
+    validate(shape);
+    if (share.index >= share.count)
+      raise(error_code::out_of_range, "share of the heads", std::to_string(share.index),
+            "a number below that of shares, " + std::to_string(share.count));
+    return shape;
+  }
+  template <class T>
+  static void require_same(const char* place, const char* what, const T& got, const T& expected) {
+    if (got != expected)
+      raise(error_code::shape_mismatch, place, std::string("another ") + what,
+            std::string("the same ") + what);
+  }
+  void require_alike(const char* place, const profiler& other) const {
+    require_same(place, "shape", other.shape_, shape_);
+    require_same(place, "set of token rules", other.rules_, rules_);
+    require_same(place, "set of options", other.options_, options_);
+  }
+  // How it measures, not the prompt in hand: prompts that are added here number from 0.
+  void start_as(const profiler& other) {
+    length_ = other.length_;
+    candidates_ = other.candidates_;
+    policies_ = other.policies_;
+    learners_ = other.learners_;
+    ranked_ = other.ranked_;
+    mass_ = other.mass_;
   }
 
   void start_prompt(const attention_map_view& map) {
     if (length_ == 0) choose_candidates(static_cast<token_count>(map.keys.size()));
     prompt_.keys.assign(map.keys.begin(), map.keys.end());
     prompt_.slots = sums_.learned.slots(prompt_.keys);
-    prompt_.ages.clear();
+    prompt_.kinds = kinds_of(prompt_.keys);
     start_ranked(map);
     std::vector<resident_count> counts;
     std::size_t learner = 0;
     for (std::size_t c = 0; c < policies_.size(); ++c) {
-      for (const token& key : prompt_.keys)
-        prompt_.ages.push_back(static_cast<std::uint32_t>(
-            mass_.index(pool_rows(c) > 0 ? forever : lifetime_of(policies_[c], key))));
       const auto ignore = [](std::size_t, std::uint64_t, std::uint64_t) {};
       const auto count_id = [&](std::size_t source, std::uint64_t rows, std::uint64_t behind) {
         if (prompt_.slots[source] != learned_mass::no_slot)
@@ -154,6 +211,16 @@ class profiler {
       learner += learns ? 1 : 0;
     }
     sums_.table.add_prompt(counts);
+  }
+
+  [[nodiscard]] key_kinds kinds_of(std::span<const token> keys) const {
+    std::vector<std::uint32_t> ages;
+    ages.reserve(keys.size() * policies_.size());
+    for (const token& key : keys)
+      for (std::size_t c = 0; c < policies_.size(); ++c)
+        ages.push_back(static_cast<std::uint32_t>(
+            mass_.index(pool_rows(c) > 0 ? forever : lifetime_of(policies_[c], key))));
+    return {ages, policies_.size()};
   }
 
   void start_ranked(const attention_map_view& map) {
@@ -229,11 +296,12 @@ class profiler {
       for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
     }
     mass_ = mass_by_age(std::move(lifetimes));
-    sums_.table = recovery_table(shape_, candidates_.size());
-    sums_.learned = learned_mass(shape_, learners_.size(), options_.max_tracked_ids);
+    sums_.table = recovery_table(shape_, candidates_.size(), share_);
+    sums_.learned = learned_mass(shape_, learners_.size(), options_.max_tracked_ids, share_);
   }
 
   model_shape shape_;
+  head_share share_;
   token_rules rules_;
   measure_options options_;
   token_count length_ = 0;  // stated; 0 before the first map

@@ -12,14 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "headwise/profile/held_heads.hpp"
 #include "headwise/profile/map_check.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
 class prompt_ledger {
  public:
-  explicit prompt_ledger(const model_shape& shape)
-      : shape_(shape), seen_(std::size_t{shape.layers} * shape.query_heads, false) {}
+  explicit prompt_ledger(const model_shape& shape, head_share share = {})
+      : shape_(shape), heads_(shape, share), seen_(heads_.size(), false) {}
 
   // Is `map` the first of a prompt? Throws error(missing) where the one before is not complete, and
   // error(malformed) where the map belongs to a prompt that was already left.
@@ -49,7 +50,7 @@ class prompt_ledger {
                 std::to_string(map.first_query),
             std::to_string(queries_) + " from position " + std::to_string(first_query_) +
                 ", as in the prompt's first map");
-    const std::size_t at = std::size_t{map.layer} * shape_.query_heads + map.query_head;
+    const std::size_t at = heads_.index(map.layer, map.query_head);
     if (seen_[at])
       raise(error_code::duplicate, detail::map_place(map), "a second map", "one map for each head");
     seen_[at] = true;
@@ -60,19 +61,20 @@ class prompt_ledger {
   void require_complete() const {
     if (maps() == 0) raise(error_code::missing, "maps", "none", "at least one prompt");
     if (entered_ == 0) return;
-    for (std::uint32_t layer = 0; layer < shape_.layers; ++layer) {
-      const auto begin = seen_.begin() + std::ptrdiff_t{layer} * shape_.query_heads;
-      const auto end = begin + shape_.query_heads;
-      const auto absent = std::find(begin, end, false);
-      if (absent == end) continue;
+    std::vector<std::uint32_t> maps_of(shape_.layers, 0);
+    heads_.for_each([&](std::uint32_t layer, std::uint32_t head) {
+      if (seen_[heads_.index(layer, head)]) ++maps_of[layer];
+    });
+    heads_.for_each([&](std::uint32_t layer, std::uint32_t head) {
+      if (seen_[heads_.index(layer, head)]) return;
       const std::string place =
           "prompt " + std::to_string(prompt_) + " layer " + std::to_string(layer);
-      if (std::find(begin, end, true) == end)
+      if (maps_of[layer] == 0)
         raise(error_code::missing, place, "no map (the layer is absent)",
               "maps of its " + std::to_string(shape_.query_heads) + " query heads");
-      raise(error_code::missing, place + " query head " + std::to_string(absent - begin), "no map",
+      raise(error_code::missing, place + " query head " + std::to_string(head), "no map",
             "a map of every query head");
-    }
+    });
   }
 
   [[nodiscard]] std::uint64_t maps() const noexcept { return entered_ + added_; }
@@ -81,12 +83,13 @@ class prompt_ledger {
 
  private:
   model_shape shape_;
+  held_heads heads_;
   std::uint64_t entered_ = 0;  // maps, here
   std::uint64_t added_ = 0;    // elsewhere
   std::uint64_t prompt_ = 0;
   std::size_t queries_ = 0;
   position first_query_ = 0;
-  std::vector<bool> seen_;  // [layers, query_heads], of the prompt in hand
+  std::vector<bool> seen_;  // [heads], of the prompt in hand
 };
 
 HEADWISE_NAMESPACE_END

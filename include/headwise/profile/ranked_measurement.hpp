@@ -55,16 +55,16 @@ class ranked_measurement {
   };
 
   void hold(const attention_map_view& map, held_group& held) const {
+    const detail::map_kernels kernels = detail::map_kernels_at(map.weights.type, width_);
     held.queries = map.weights.count;
     held.keys = map.weights.width;
     held.weights.resize(group_ * held.queries * held.keys);
     held.row_sums.resize(group_ * held.queries);
     const std::size_t first = (map.query_head % group_) * held.queries;
     for (std::size_t query = 0; query < held.queries; ++query) {
-      const std::span<const float> row = map.weights[query];
-      std::copy(row.begin(), row.end(),
-                held.weights.begin() + static_cast<std::ptrdiff_t>((first + query) * held.keys));
-      held.row_sums[first + query] = detail::row_scan(row, query + 1).sum;
+      map.weights.copy_row(query, {held.weights.data() + (first + query) * held.keys, held.keys});
+      held.row_sums[first + query] =
+          kernels.scan({map.weights.row(query).data(), query + 1, held.keys}).sum;
     }
   }
   void measure(const ranked_candidate& c, head_id head, const held_group& held,
@@ -84,6 +84,7 @@ class ranked_measurement {
       table.add_lost(head.layer, head.kv_head * group_ + h, c.candidate, lost[h]);
   }
 
+  simd_width width_ = widest_simd();
   std::uint32_t group_ = 1;
   std::vector<ranked_candidate> candidates_;
   std::map<head_id, held_group> held_;  // incomplete, of the prompt in hand

@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "headwise/core/types.hpp"
+#include "headwise/profile/held_heads.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
 
@@ -27,16 +27,17 @@ struct resident_count {
   std::uint64_t rows = 0;     // tokens that the query at length - 1 sees
   std::uint64_t forever = 0;  // tokens behind the sinks whose lifetime is forever
   std::uint64_t behind = 0;   // tokens behind the sinks
+  friend bool operator==(const resident_count&, const resident_count&) = default;
 };
 
 class recovery_table {
  public:
   recovery_table() = default;
-  recovery_table(const model_shape& shape, std::size_t candidates)
-      : query_heads_(shape.query_heads),
+  recovery_table(const model_shape& shape, std::size_t candidates, head_share share = {})
+      : heads_(shape, share),
         candidates_(candidates),
-        lost_(std::size_t{shape.layers} * shape.query_heads * candidates, 0.0),
-        queries_(std::size_t{shape.layers} * shape.query_heads, 0),
+        lost_(heads_.size() * candidates, 0.0),
+        queries_(heads_.size(), 0),
         resident_(candidates) {}
 
   [[nodiscard]] std::size_t candidates() const noexcept { return candidates_; }
@@ -66,6 +67,26 @@ class recovery_table {
                 double lost) noexcept {
     HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
     lost_[index(layer, query_head) * candidates_ + candidate] += lost;
+  }
+  // Whether both were told of the same prompts, as far as residents show.
+  [[nodiscard]] bool has_prompts_of(const recovery_table& other) const noexcept {
+    return prompts_ == other.prompts_ && resident_ == other.resident_;
+  }
+  // Of all heads, of parts that each measured its share of them on the same prompts.
+  [[nodiscard]] static recovery_table join(const model_shape& shape,
+                                           std::span<const recovery_table* const> parts) {
+    recovery_table whole(shape, parts.front()->candidates_);
+    whole.prompts_ = parts.front()->prompts_;
+    whole.resident_ = parts.front()->resident_;
+    for (const recovery_table* const part : parts)
+      part->heads_.for_each([&](std::uint32_t layer, std::uint32_t query_head) {
+        const std::size_t from = part->index(layer, query_head);
+        const std::size_t to = whole.index(layer, query_head);
+        whole.queries_[to] = part->queries_[from];
+        std::copy_n(part->lost_.data() + from * whole.candidates_, whole.candidates_,
+                    whole.lost_.data() + to * whole.candidates_);
+      });
+    return whole;
   }
   // Throws error(shape_mismatch) where the two were made for other heads or candidates.
   void merge(const recovery_table& other) {
@@ -114,10 +135,8 @@ class recovery_table {
 
  private:
   [[nodiscard]] std::size_t index(std::uint32_t layer, std::uint32_t query_head) const noexcept {
-    const std::size_t at = std::size_t{layer} * query_heads_ + query_head;
-    HEADWISE_EXPECTS(query_head < query_heads_ && at < queries_.size(),
-                     "there is no such query head in the table");
-    return at;
+    HEADWISE_EXPECTS(heads_.holds(layer, query_head), "there is no such query head in the table");
+    return heads_.index(layer, query_head);
   }
   [[nodiscard]] const resident_count& resident(std::size_t candidate) const noexcept {
     HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
@@ -129,11 +148,11 @@ class recovery_table {
     sum.behind += more.behind;
   }
 
-  std::uint32_t query_heads_ = 0;
+  held_heads heads_;
   std::size_t candidates_ = 0;
   std::uint64_t prompts_ = 0;
-  std::vector<double> lost_;              // [layers, query_heads, candidates]
-  std::vector<std::uint64_t> queries_;    // [layers, query_heads]
+  std::vector<double> lost_;              // [heads, candidates]
+  std::vector<std::uint64_t> queries_;    // [heads]
   std::vector<resident_count> resident_;  // [candidates], summed over prompts
 };
 

@@ -2,7 +2,9 @@
 #include "headwise/io/map_archive.hpp"
 
 #include <chrono>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -16,11 +18,13 @@ namespace {
 
 using headwise::element_type;
 using headwise::error_code;
+using headwise::head_share;
 using headwise::map_archive;
 using headwise::map_info;
 using headwise::map_writer;
 using headwise::rows;
 using headwise::token_classes;
+using headwise::weight_type;
 using namespace headwise_tests;
 
 const map_info info{{2, 4, 2, 8},
@@ -68,7 +72,7 @@ void expect_prompt(map_archive& archive, std::uint64_t prompt, std::size_t made_
       for (std::size_t k = 0; k < ids.size(); ++k) EXPECT_EQ(map->keys[k].id, ids[k]);
       for (std::size_t q = 0; q < ids.size(); ++q)
         for (std::size_t k = 0; k < ids.size(); ++k)
-          ASSERT_EQ(map->weights[q][k], k <= q ? weight(made_as, layer, head, q, k) : 0.0F);
+          ASSERT_EQ(map->weights.at(q, k), k <= q ? weight(made_as, layer, head, q, k) : 0.0F);
     }
 }
 
@@ -138,33 +142,59 @@ TEST(map_archive, half_precision) {
     map_archive archive(std::vector{folder.path() / "a.safetensors"});
     const auto map = archive.next();
     for (std::size_t i = 0; i < weights.size(); ++i)
-      EXPECT_NEAR(map->weights[i / 3][i % 3], weights[i], weights[i] * bound);
+      EXPECT_NEAR(map->weights.at(i / 3, i % 3), weights[i], weights[i] * bound);
   }
 }
 
-TEST(map_writer, a_missing_row_is_named) {
-  const temporary_folder folder;
-  const std::vector<std::vector<std::int32_t>> prompts{{1, 2}};
-  const std::vector<float> weights{1, 0, 0.5F, 0.5F};
-  map_writer writer(folder.path() / "a.safetensors", {{2, 1, 1, 8}, {}, {}}, prompts);
-  writer.write(0, 0, 0, 0, rows<const float>(weights.data(), 2, 2));
-  writer.write(0, 1, 0, 0, rows<const float>(weights.data(), 1, 2));
-  expect_error(error_code::missing, {"'0.1.attention'", "4 bytes written", "8 bytes"},
-               [&] { writer.finish(); });
+// Where the file's elements are what the profiler reads, the weights lie in the file: those of one
+// map right behind those of the one before.
+TEST(map_archive, hands_out_the_file_itself) {
+  for (const auto& [dtype, type] :
+       {std::pair("F32", weight_type::f32), std::pair("F16", weight_type::f16),
+        std::pair("BF16", weight_type::bf16), std::pair("F64", weight_type::f32)}) {
+    const temporary_folder folder;
+    map_archive archive(std::vector{folder.write("a.safetensors", small_maps(1, dtype))});
+    const auto first = archive.next();
+    ASSERT_TRUE(first);
+    const std::byte* const data = first->weights.data;
+    EXPECT_EQ(first->weights.type, type) << dtype;
+    const auto second = archive.next();
+    ASSERT_TRUE(second);
+    const auto apart = second->weights.data - data;
+    EXPECT_EQ(apart, std::string_view(dtype) == "F64" ? 0 : type == weight_type::f32 ? 64 : 32);
+  }
 }
 
-TEST(map_writer, a_row_written_twice_does_not_pass_for_another) {
+// The maps of each share, and only those, by readers that were not made anew.
+TEST(map_archive, reads_a_share) {
   const temporary_folder folder;
-  const std::vector<std::vector<std::int32_t>> prompts{{1, 2}};
-  const std::vector<float> weights{1, 0, 0.5F, 0.5F};
-  const rows<const float> both(weights.data(), 2, 2), first(weights.data(), 1, 2);
-  map_writer writer(folder.path() / "a.safetensors", {{1, 2, 1, 8}, {}, {}}, prompts);
-  writer.write(0, 0, 0, 0, both);
-  writer.write(0, 0, 1, 0, first);
-  expect_error(error_code::duplicate, {"'0.0.attention'", "row 0 of query head 1 again"},
-               [&] { writer.write(0, 0, 1, 0, first); });
-  writer.write(0, 0, 1, 1, rows<const float>(weights.data() + 2, 1, 2));
-  writer.finish();
+  const std::vector<std::vector<std::int32_t>> first{{1, 2, 3}, {4}}, second{{5, 6, 7, 8, 9}};
+  record(folder.path() / "a.safetensors", first);
+  record(folder.path() / "b.safetensors", second);
+  map_archive archive(
+      std::vector{folder.path() / "a.safetensors", folder.path() / "b.safetensors"});
+  ASSERT_TRUE(archive.next());
+  std::uint64_t bytes = 0;
+  std::set<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> seen;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    map_archive reader = archive.another();
+    const head_share share{i, 3};
+    while (const auto map = reader.next(share)) {
+      EXPECT_TRUE(share.holds(archive.shape(), map->layer, map->query_head));
+      EXPECT_EQ(reader.maps_before(), (map->prompt * 2 + map->layer) * 4 + map->query_head);
+      EXPECT_TRUE(seen.emplace(map->prompt, map->layer, map->query_head).second);
+      const std::vector<std::int32_t>& ids = map->prompt < 2 ? first[map->prompt] : second[0];
+      ASSERT_EQ(map->keys.size(), ids.size());
+      for (std::size_t k = 0; k < ids.size(); ++k) EXPECT_EQ(map->keys[k].id, ids[k]);
+      const std::size_t made_as = map->prompt < 2 ? map->prompt : 0;
+      for (std::size_t k = 0; k < ids.size(); ++k)
+        EXPECT_EQ(map->weights.at(ids.size() - 1, k),
+                  weight(made_as, map->layer, map->query_head, ids.size() - 1, k));
+    }
+    bytes += reader.bytes_done();
+  }
+  EXPECT_EQ(seen.size(), 3U * 2U * 4U);
+  EXPECT_EQ(bytes, archive.bytes_total());
 }
 
 TEST(map_archive, a_file_that_changed_is_not_the_file_that_was_opened) {
