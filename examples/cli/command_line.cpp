@@ -131,6 +131,8 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
       .add_option("--length", options.length,
                   "Sequence length at which rows are counted; 0: that of the first prompt")
       ->check(count_from(std::uint64_t{0}));
+  add_count(command, "--threads", options.threads, count_from(0U, 1024U),
+            "Threads that read maps, any number gives the same bytes; 0: one for each core");
   command.add_flag("!--no-learned", options.measure.ladder.learn_ids,
                    "Do not learn token ids for each head");
 }

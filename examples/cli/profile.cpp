@@ -2,11 +2,14 @@
 
 #include "profile.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <thread>
 
 #include "blueprint_file.hpp"
 #include "head_class.hpp"
+#include "measure.hpp"
 #include "numbers.hpp"
 #include "option_checks.hpp"
 #include "progress.hpp"
@@ -19,17 +22,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-headwise::profiler<> measure(headwise::map_archive& archive, const profile_options& options) {
-  constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20;
-  headwise::measure_options measured = options.measure;
-  measured.length = sequence_length(options.length);
-  headwise::profiler<> work(archive.shape(), archive.rules(), measured);
-  progress bar("profiling", archive.bytes_total() / mebibyte, "MiB of maps");
-  while (const auto map = archive.next()) {
-    work.add(*map);
-    bar.reach(archive.bytes_done() / mebibyte);
-  }
-  return work;
+headwise::profiler<> measured(const headwise::map_archive& archive,
+                              const profile_options& options) {
+  headwise::measure_options how = options.measure;
+  how.length = sequence_length(options.length);
+  const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
+  return measure(archive, how, options.threads == 0 ? cores : options.threads);
 }
 
 std::vector<headwise::profile_source> hash_sources(const headwise::map_archive& archive) {
@@ -82,8 +80,8 @@ std::vector<planned_file> planned_files(const profile_options& options) {
 
 void run_profile(const profile_options& options) {
   const std::vector<planned_file> files = planned_files(options);
-  headwise::map_archive archive(options.maps);
-  const headwise::profiler<> work = measure(archive, options);
+  const headwise::map_archive archive(options.maps);
+  const headwise::profiler<> work = measured(archive, options);
   const auto sources = hash_sources(archive);
   for (const planned_file& file : files) {
     headwise::classify_options classify = options.classify;

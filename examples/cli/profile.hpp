@@ -17,7 +17,8 @@ struct profile_options {
   std::uint64_t length = 0;  // at which rows are counted; 0: that of the first prompt
   headwise::measure_options measure;
   headwise::classify_options classify;
-  std::vector<double> also;  // further targets
+  std::vector<double> also;   // further targets
+  std::uint32_t threads = 0;  // 0: as many as the machine has cores
 };
 
 // Throws headwise::error on bad data, usage_error on options that cannot be.

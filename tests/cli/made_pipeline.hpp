@@ -39,9 +39,10 @@ class Pipeline : public testing::Test {
     return run_headwise({"record", "--model", path("model.gguf"), "--text", path(text), "--out",
                          path(out), "--prompts", "3", "--length", length});
   }
-  [[nodiscard]] tool_result profile(const std::string& target = "0.9") const {
-    return run_headwise({"profile", path("maps"), "--target", target, "--windows", "4,16", "--out",
-                         path("b.json")});
+  [[nodiscard]] tool_result profile(const std::string& target = "0.9",
+                                    const std::string& threads = "0") const {
+    return run_headwise({"profile", path("maps"), "--target", target, "--windows", "4,16",
+                         "--threads", threads, "--out", path("b.json")});
   }
   [[nodiscard]] tool_result eval(const std::string& model, const std::string& text) const {
     return run_headwise({"eval", "--model", path(model), "--text", path(text), "--blueprint",

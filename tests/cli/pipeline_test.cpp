@@ -4,6 +4,7 @@
 // inputs.
 
 #include <cmath>
+#include <cstring>
 
 #include "llama/session.hpp"
 #include "made_pipeline.hpp"
@@ -28,7 +29,7 @@ TEST_F(Pipeline, RecordsTheSameMapsIntoAFolderAndIntoAFile) {
     ASSERT_TRUE(other);
     ASSERT_TRUE(std::ranges::equal(one->keys, other->keys));
     for (std::size_t row = 0; row < one->weights.count; ++row)
-      ASSERT_TRUE(std::ranges::equal(one->weights[row], other->weights[row]));
+      ASSERT_TRUE(std::ranges::equal(one->weights.row(row), other->weights.row(row)));
     ++maps;
   }
   EXPECT_FALSE(b.next());
@@ -135,6 +136,38 @@ TEST_F(Pipeline, FurtherTargetsMakeACurve) {
       0);
   EXPECT_EQ(headwise::load_blueprint(path("b_0.5.json")).origin.recovery_target, 0.5);
   EXPECT_EQ(headwise::load_blueprint(path("b_0.99.json")).origin.recovery_target, 0.99);
+}
+
+TEST_F(Pipeline, ProfilesWithAnyNumberOfThreadsToTheSameBytes) {
+  ASSERT_EQ(record("text.txt", "maps").code, 0);
+  ASSERT_EQ(profile().code, 0);
+  const std::string bytes = read_file(path("b.json"));
+  for (const std::string threads : {"1", "2", "3", "64"}) {
+    ASSERT_EQ(profile("0.9", threads).code, 0);
+    EXPECT_EQ(read_file(path("b.json")), bytes) << threads;
+  }
+}
+
+// The last weight of one map and one in the middle of another, which most threads come to first.
+TEST_F(Pipeline, NamesTheFirstBadMapWithAnyNumberOfThreads) {
+  ASSERT_EQ(record("text.txt", "all.safetensors").code, 0);
+  std::string bytes = read_file(path("all.safetensors"));
+  std::uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  const std::size_t map = 48 * 48 * 2;
+  const auto spoil = [&](std::size_t layer, std::size_t head, std::size_t byte) {
+    const std::string place = "1." + std::to_string(layer) + ".attention";
+    const std::size_t begin = bytes.find("data_offsets", bytes.find(place)) + 15;
+    bytes[8 + header + std::stoul(bytes.substr(begin)) + head * map + byte] = '\x7e';
+  };
+  spoil(0, 3, map - 1);
+  spoil(1, 0, 1);
+  folder_.write("maps", bytes);
+  for (const std::string threads : {"1", "2", "3", "64"}) {
+    const tool_result profiled = profile("0.9", threads);
+    EXPECT_EQ(profiled.code, 1);
+    EXPECT_TRUE(contains(profiled.err, "prompt 1 layer 0 query head 3 row 47")) << profiled.err;
+  }
 }
 
 TEST_F(Pipeline, GeneratesAndSaysWhatWasKept) {
