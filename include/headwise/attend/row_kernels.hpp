@@ -33,14 +33,8 @@ namespace detail {
 // order in which rows are added up depends on their number alone.
 using row_block = std::span<const std::byte* const>;
 
-#define HEADWISE_SIMD_BYTES 16
-#include "headwise/attend/row_kernels-inl.hpp"
-#if defined(__x86_64__)
-#define HEADWISE_SIMD_BYTES 32
-#include "headwise/attend/row_kernels-inl.hpp"
-#define HEADWISE_SIMD_BYTES 64
-#include "headwise/attend/row_kernels-inl.hpp"
-#endif
+#define HEADWISE_SIMD_TEXT "headwise/attend/row_kernels-inl.hpp"
+#include "headwise/core/simd_widths-inl.hpp"
 
 // The loops over the rows of one codec.
 struct row_kernels {

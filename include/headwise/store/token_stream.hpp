@@ -181,8 +181,8 @@ class token_stream {
     return true;
   }
 
-  // fn(slab) for what a query of first .. last sees, oldest first. Positions are read where rows
-  // begin and end to be seen only, since they lie far from all else.
+  // fn(slab) for what a query of first .. last sees, oldest first. Positions, which
+  // lie far from all else, are read only where rows begin and end to be seen.
   template <class Fn>
   void for_each_slab(position first, position last, const page_layout& layout, Fn& fn) const {
     const page_link* const newest = newest_link(last, layout);
