@@ -96,6 +96,37 @@ TEST(token_stream, sparse_positions) {
   EXPECT_EQ(s.seen(70), (positions{70}));
 }
 
+// 1. a page whose first rows only have expired  2. one whose rows lie before and after what is seen
+// 3. whole pages before  4. the last page shows less than it holds
+TEST(token_stream, shows_parts_of_pages) {
+  stream_harness s(10);
+  s.append({0, 1, 2, 50, 51, 52, 53, 54}, 5);
+  EXPECT_EQ(s.seen(11), (positions{2}));  // 1, 4
+  EXPECT_EQ(s.seen(30), positions{});     // 2
+  EXPECT_EQ(s.seen(60), (positions{51, 52, 53, 54}));
+  EXPECT_EQ(s.seen(62), (positions{53, 54}));  // 3
+  EXPECT_EQ(s.seen(51), (positions{50, 51}));  // 4
+  for (position pos = 0; pos < 60; ++pos)
+    EXPECT_EQ(s.stream_.holds(pos, s.pool_.layout()), pos <= 2 || (pos >= 50 && pos <= 54)) << pos;
+}
+
+// Slots that a step was promised, and has not filled, show nothing.
+TEST(token_stream, does_not_show_promised_slots) {
+  stream_harness s(headwise::forever, 2);
+  ASSERT_TRUE(s.stream_.try_extend(5, s.pool_));
+  EXPECT_EQ(s.seen(9), positions{});
+  EXPECT_FALSE(s.stream_.holds(0, s.pool_.layout()));
+  for (position pos = 0; pos < 3; ++pos) *s.stream_.next_slot(s.pool_.layout()).pos = pos;
+  positions seen;
+  const auto collect = [&](const slab& shown) {
+    seen.insert(seen.end(), shown.positions, shown.positions + shown.count);
+  };
+  s.stream_.for_each_slab(9, 9, s.pool_.layout(), collect);
+  EXPECT_EQ(seen, (positions{0, 1, 2}));
+  EXPECT_TRUE(s.stream_.holds(2, s.pool_.layout()));
+  s.stream_.cancel(s.pool_);
+}
+
 // 1. pages_needed is what try_extend takes  2. cancel gives it back  3. and the rows are as before
 TEST(token_stream, extends_by_what_it_said_and_cancels) {
   for (std::uint32_t page_tokens = 1; page_tokens <= 5; ++page_tokens)
