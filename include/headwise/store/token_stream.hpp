@@ -188,8 +188,8 @@ class token_stream {
     const page_link* const newest = newest_link(last, layout);
     if (newest == nullptr) return;
     const page_link* link = head_;
-    for (; expired(link->rows->positions(layout)[link->end - 1], first); link = link->next)
-      if (link == newest) return;
+    while (link != newest && expired(link->rows->positions(layout)[link->end - 1], first))
+      link = link->next;
     std::uint32_t begin = expired(link->rows->positions(layout)[link->begin], first)
                               ? lower_bound(*link, oldest_seen(first, lifetime_), layout)
                               : link->begin;

@@ -26,9 +26,10 @@ const std::vector<test_policy> chunk_plan{
 // 1. each output is that of attend() for its query, but for the rounding of a running softmax
 // 2. and so is each log-sum  3. what lies between the rows of the outputs is left alone
 template <class Key, class Value = Key>
-void expect_chunk(std::size_t before, std::size_t n, headwise::simd_width width) {
+void expect_chunk(std::size_t before, std::size_t n, headwise::simd_width width,
+                  std::uint32_t page_tokens) {
   const fixture rows = random_fixture(9);
-  engine<Key, Value> text(chunk_shape, chunk_plan, rows, {.page_tokens = 13},
+  engine<Key, Value> text(chunk_shape, chunk_plan, rows, {.page_tokens = page_tokens},
                           headwise::token_classifier(2));
   if (before > 0) text.feed(before);
   std::vector<token> tokens;
@@ -85,7 +86,8 @@ void expect_chunks() {
     if (headwise::has_simd(width))
       for (const std::size_t before : {0U, 5U, 150U})
         for (const std::size_t n : {1U, 15U, 16U, 17U, 75U})
-          expect_chunk<Key, Value>(before, n, width);
+          for (const std::uint32_t page_tokens : {13U, 150U})  // also more rows than a tile
+            expect_chunk<Key, Value>(before, n, width, page_tokens);
 }
 
 TEST(attend_chunk, each_query_sees_what_it_sees_alone) {
