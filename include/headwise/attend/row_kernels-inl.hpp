@@ -6,7 +6,8 @@
 // A row is decoded in registers, for up to four query heads at a time. A sum depends on the
 // elements and the width alone, never on how rows are cut into slabs or tiles: each dot product is
 // one chain of fused steps along the row and then a fixed tree over the lanes, each output element
-// one chain along the rows.
+// one chain along the rows in the order in which they are read. Rows of int8_row are multiplied
+// before they are scaled: numbers of at most 17 bits, exact in float.
 #ifdef HEADWISE_SIMD_BYTES
 #include "headwise/core/simd_begin-inl.hpp"
 

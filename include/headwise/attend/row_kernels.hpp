@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_kernels: the loops of decode attention over slabs, for each width of vector that a processor
+// row_kernels: the loops of decode attention over rows, for each width of vector that a processor
 // may have (row_kernels-inl.hpp). Which one is asked of the processor at run time, so a build
 // without -march takes the best; no option of the consumer's changes but inside these functions.
 //
@@ -8,12 +8,11 @@
 //   out[g]       += sum over r of weights[g, r] * row r      sums,    the same
 //   logits become probabilities, returns log(sum(exp))       softmax, O(n), and its steps
 //
-// queries, out: [group, head_dim]; rows: [count, Codec::row_bytes(head_dim)] bytes, any alignment.
+// queries, out: [group, head_dim]; a row: [Codec::row_bytes(head_dim)] bytes, any alignment.
 // Pure: any number of threads.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
