@@ -56,8 +56,8 @@ template <class T>
 }
 // Rows that G queries meet at once: with sums for each, they fill half of the registers.
 template <std::size_t G>
-inline constexpr std::size_t rows_at_once = std::min<std::size_t>(8, std::bit_floor(registers / 2 /
-                                                                                    G));
+inline constexpr std::size_t rows_at_once = std::bit_floor(std::min<std::size_t>(8, registers / 2 /
+                                                                                        G));
 
 // fn(G, g) for G queries of `count`, a constant, from the g-th on. N: the rows that they meet; for
 // a single one, fewer kinds of loops are compiled.

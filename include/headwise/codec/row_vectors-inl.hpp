@@ -122,6 +122,13 @@ template <class Codec>
 #endif
   return load<ints>(&wide);
 }
+// Those of the elements i .. of an int8_row of d, as many as there are.
+[[gnu::always_inline]] inline ints some_codes_of(const std::byte* row, std::size_t d,
+                                                 std::size_t i) noexcept {
+  std::byte padded[lanes] = {};
+  std::memcpy(padded, row + affine_step::bytes + i, std::min(lanes, d - i));
+  return codes_of(int8_row{}, padded);
+}
 // A lane holds one of the words of a group, so four codes.
 [[gnu::always_inline]] inline ints words_of(const std::byte* group, std::size_t i) noexcept {
   static_cast<void>(i);
@@ -205,9 +212,7 @@ template <class Codec>
     return whole[0];
   }
   if constexpr (std::same_as<Codec, int8_row>) {
-    std::byte padded[lanes] = {};
-    std::memcpy(padded, row + affine_step::bytes + i, d - i);
-    return decoder(row)(codes_of(Codec{}, padded));
+    return decoder(row)(some_codes_of(row, d, i));
   } else {
     return load_part<Codec>(row + Codec::row_bytes(i), d - i);
   }
@@ -232,9 +237,7 @@ template <class Codec>
 [[gnu::always_inline]] inline vec load_some_numbers(const std::byte* row, std::size_t d,
                                                     std::size_t i) noexcept {
   if constexpr (std::same_as<Codec, int8_row>) {
-    std::byte padded[lanes] = {};
-    std::memcpy(padded, row + affine_step::bytes + i, std::min(lanes, d - i));
-    return __builtin_convertvector(codes_of(Codec{}, padded) - zero_of(row), vec);
+    return __builtin_convertvector(some_codes_of(row, d, i) - zero_of(row), vec);
   } else {
     return load_some<Codec>(row, d, i);
   }
