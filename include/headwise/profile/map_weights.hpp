@@ -76,7 +76,8 @@ struct map_weights {
 
  private:
   [[nodiscard]] std::size_t bytes_of(std::size_t elements) const noexcept {
-    return elements * (type == weight_type::f32 ? 4 : 2);
+    return detail::with_codec_of(type,
+                                 [&](auto codec) { return decltype(codec)::row_bytes(elements); });
   }
   void decode(const std::byte* from, std::span<float> out) const noexcept {
     detail::with_codec_of(type, [&](auto codec) { decltype(codec)::decode(from, out); });
