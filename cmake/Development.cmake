@@ -24,11 +24,19 @@ find_package(Eigen3 3.3 REQUIRED CONFIG)
 include(${CMAKE_CURRENT_LIST_DIR}/Warnings.cmake)
 include(${CMAKE_CURRENT_LIST_DIR}/Sanitizers.cmake)
 
+# The loops of attention, compiled once for all of our own programs.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/kernel_instances.cpp"
+     CONTENT "#include <headwise/attend/kernel_instances.hpp>\n")
+add_library(headwise_kernels STATIC "${PROJECT_BINARY_DIR}/kernel_instances.cpp")
+target_compile_definitions(headwise_kernels PUBLIC HEADWISE_EXTERN_KERNELS)
+target_link_libraries(headwise_kernels PRIVATE headwise::attend headwise_warnings headwise_sanitizers)
+
 # Everything that one of our own programs is compiled with.
 add_library(headwise_development INTERFACE)
 target_link_libraries(
     headwise_development INTERFACE headwise::headwise headwise::attend headwise::profile headwise::io
-                                   Eigen3::Eigen headwise_warnings headwise_sanitizers Threads::Threads)
+                                   Eigen3::Eigen headwise_kernels headwise_warnings headwise_sanitizers
+                                   Threads::Threads)
 target_compile_definitions(
     headwise_development INTERFACE HEADWISE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
                                    HEADWISE_SHARED_DIR="${HEADWISE_SHARED_DIR}")

@@ -15,6 +15,11 @@ if(HEADWISE_SANITIZE)
         headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list} -fno-sanitize-recover=all
                                       -fno-omit-frame-pointer -g1)
     target_link_options(headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list})
+    # What a null pointer traps on anyhow, what the address sanitizer sees better, and what needs virtual
+    # functions: a fifth of the time to compile.
+    if(HEADWISE_SANITIZE STREQUAL "address;undefined")
+        target_compile_options(headwise_sanitizers INTERFACE -fno-sanitize=null,object-size,vptr)
+    endif()
 endif()
 
 option(HEADWISE_BUILD_FUZZERS "Link the fuzz targets with libFuzzer (clang); else they replay files" OFF)

@@ -9,7 +9,8 @@
 //   logits become probabilities, returns log(sum(exp))       softmax, O(n), and its steps
 //
 // queries, out: [group, head_dim]; a row: [Codec::row_bytes(head_dim)] bytes, any alignment.
-// Pure: any number of threads.
+// Pure: any number of threads. Each unit that attends compiles them, unless the program defines
+// HEADWISE_EXTERN_KERNELS (kernel_instances.hpp).
 #pragma once
 
 #include <algorithm>
@@ -51,6 +52,13 @@ template <vectorised_codec Codec>
   static_cast<void>(width);
   return {simd_16::dots<Codec>, simd_16::sums<Codec>};
 }
+#ifdef HEADWISE_EXTERN_KERNELS
+extern template row_kernels row_kernels_at<f32>(simd_width) noexcept;
+extern template row_kernels row_kernels_at<f16>(simd_width) noexcept;
+extern template row_kernels row_kernels_at<bf16>(simd_width) noexcept;
+extern template row_kernels row_kernels_at<int8_row>(simd_width) noexcept;
+extern template row_kernels row_kernels_at<int4_group>(simd_width) noexcept;
+#endif
 // The loops over logits.
 struct logit_kernels {
   float (*softmax)(std::span<float>) noexcept;

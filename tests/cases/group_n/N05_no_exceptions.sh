@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/../../support/toolchain.sh"
 cases=$HEADWISE_ROOT/tests/cases/group_n
 
 for compiler in "${compilers[@]}"; do
-    build=("$compiler" -std=c++20 -O1 "${includes[@]}" "${strict[@]}" "$cases/without_exceptions.cpp")
+    build=("$compiler" -std=c++20 -O0 "${includes[@]}" "${strict[@]}" "$cases/without_exceptions.cpp")
     "${build[@]}" -o with
     "${build[@]}" -fno-exceptions -fno-rtti -o without
     for program in with without; do

@@ -7,7 +7,7 @@ cases=$HEADWISE_ROOT/tests/cases/group_n
 
 for compiler in "${compilers[@]}"; do
     for unit in GLOBAL MAIN; do
-        "$compiler" -std=c++20 -O1 -g1 -fsanitize=address "${includes[@]}" -D$unit -c "$cases/static_life.cpp" -o $unit.o
+        "$compiler" -std=c++20 -O0 -g1 -fsanitize=address "${includes[@]}" -D$unit -c "$cases/static_life.cpp" -o $unit.o
     done
     for order in "GLOBAL.o MAIN.o" "MAIN.o GLOBAL.o"; do
         read -ra objects <<<"$order"
