@@ -86,19 +86,17 @@ class head_view {
   // row, or nullopt where no stream holds it (heavy hitters are not looked for). O(streams) each.
   class row_finder {
    public:
-    explicit row_finder(const head_view& view) noexcept
-        : layout_(view.layout_), streams_(view.streams_.size()) {
+    explicit row_finder(const head_view& view) noexcept : streams_(view.streams_.size()) {
       for (std::size_t s = 0; s < streams_; ++s)
-        cursors_[s] = detail::token_stream::cursor(view.streams_[s]);
+        cursors_[s] = detail::token_stream::cursor(view.streams_[s], *view.layout_);
     }
     [[nodiscard]] std::optional<slab> find(position pos) noexcept {
       for (std::size_t s = 0; s < streams_; ++s)
-        if (const auto found = cursors_[s].find(pos, *layout_)) return found->row;
+        if (const auto found = cursors_[s].find(pos)) return found->row;
       return std::nullopt;
     }
 
    private:
-    const page_layout* layout_;
     std::size_t streams_;
     detail::by_stream<detail::token_stream::cursor> cursors_{};
   };

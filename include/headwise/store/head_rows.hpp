@@ -95,10 +95,9 @@ struct head_rows {
     bool once = true;
     for (std::size_t s = 1; s < streams.size(); ++s)
       for (std::size_t earlier = 0; earlier < s; ++earlier) {
-        token_stream::cursor row(streams[earlier]);
-        streams[s].for_each_position(layout, [&](position pos, std::size_t) {
-          once = once && !row.find(pos, layout).has_value();
-        });
+        token_stream::cursor row(streams[earlier], layout);
+        streams[s].for_each_position(
+            layout, [&](position pos, std::size_t) { once = once && !row.find(pos).has_value(); });
       }
     return once && (pool == nullptr || pool->holds_each_once(first, streams, layout, memory));
   }

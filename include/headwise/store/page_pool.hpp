@@ -5,11 +5,12 @@
 //
 //   page = [references | positions [page_tokens] | keys [page_tokens, key_bytes] | values [...]]
 //
-// A sequence holds a page by a link of its own, so forks that share a page may each keep another
-// range of its rows. O(1) a call. One owner thread.
+// A stream holds its pages in blocks of a few, which are handed out here as well, at most one for
+// each page. O(1) a call. One owner thread.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <limits>
@@ -69,33 +70,34 @@ struct page {
   }
 };
 
-// One page in one stream: its resident rows are the slots begin .. end.
-struct page_link {
-  page_link* previous = nullptr;
-  page_link* next = nullptr;
-  page* rows = nullptr;
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
+// Some pages of one stream, a cache line of them.
+struct page_block {
+  static constexpr std::uint32_t capacity = 6;
+
+  page_block* previous;
+  page_block* next;
+  std::array<page*, capacity> pages;
 };
 
 class page_pool {
  public:
-  // limit: pages that may be out at once. reserved: pages taken now and kept, at most limit; with
-  // reserved == limit no later call but share() asks the memory resource for anything.
+  // limit: pages that may be out at once. reserved: pages, with a block for each, taken now and
+  // kept, at most limit; with reserved == limit no later call but take_shared_block() asks the
+  // memory resource for anything.
   page_pool(const page_layout& layout, std::size_t limit, std::size_t reserved,
             std::pmr::memory_resource* memory)
       : layout_(layout),
         limit_(limit),
         pages_(layout.page_bytes(), page_layout::alignment, reserved, memory),
-        links_(sizeof(page_link), alignof(page_link), reserved, memory) {}
+        blocks_(sizeof(page_block), page_layout::alignment, reserved, memory) {}
 
   [[nodiscard]] const page_layout& layout() const noexcept { return layout_; }
   [[nodiscard]] std::size_t pages_in_use() const noexcept { return in_use_; }
   [[nodiscard]] std::size_t available() const noexcept { return limit_ - in_use_; }
-  [[nodiscard]] std::size_t link_bytes() const noexcept { return links_.block_bytes(); }
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return blocks_.block_bytes(); }
   [[nodiscard]] std::size_t idle_bytes() const noexcept {
     return pages_.idle_blocks() * pages_.block_bytes() +
-           links_.idle_blocks() * links_.block_bytes();
+           blocks_.idle_blocks() * blocks_.block_bytes();
   }
 
   // A page of the caller's own; nullptr at the limit or where memory refuses.
@@ -116,38 +118,24 @@ class page_pool {
     --in_use_;
   }
 
-  // A link to a new empty page; nullptr at the limit or where memory refuses.
-  [[nodiscard]] page_link* try_take() noexcept {
-    if (in_use_ == limit_) return nullptr;  // before a link is asked for
-    void* const block = links_.try_take();
-    if (block == nullptr) return nullptr;
-    page* const rows = try_take_page();
-    if (rows == nullptr) {
-      links_.give_back(block);
-      return nullptr;
-    }
-    page_link* const link = ::new (block) page_link{};
-    link->rows = rows;
-    return link;
+  // A block for a page that was just taken, or is taken next; nullptr where memory refuses.
+  [[nodiscard]] page_block* try_take_block() noexcept {
+    void* const block = blocks_.try_take();
+    return block == nullptr ? nullptr : ::new (block) page_block{};
   }
-  // A second link to the same rows. Its memory is new, not reserved, so that a page can always have
-  // the link that was reserved with it. Throws what the memory resource throws.
-  [[nodiscard]] page_link* share(const page_link& original) {
-    page_link* const link = ::new (links_.take_from_memory()) page_link(original);
-    share_page(link->rows);
-    return link;
+  // A block for shared pages. Its memory is new, not reserved, so that a page can always have the
+  // block that was reserved with it. Throws what the memory resource throws.
+  [[nodiscard]] page_block* take_shared_block() {
+    return ::new (blocks_.take_from_memory()) page_block{};
   }
-  void release(page_link* link) noexcept {
-    release_page(link->rows);
-    links_.give_back(link);
-  }
+  void release_block(page_block* block) noexcept { blocks_.give_back(block); }
 
  private:
   page_layout layout_;
   std::size_t limit_;
   std::size_t in_use_ = 0;
   block_pool pages_;
-  block_pool links_;
+  block_pool blocks_;
 };
 
 }  // namespace detail

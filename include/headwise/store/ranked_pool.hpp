@@ -241,9 +241,9 @@ class ranked_pool {
       all.push_back(stored_.pos(slot, layout));
     std::sort(all.begin(), all.end());
     for (const token_stream& stream : streams) {
-      token_stream::cursor row(stream);
+      token_stream::cursor row(stream, layout);
       for (const position pos : all)
-        if (!stream.expired(pos, first) && row.find(pos, layout)) return false;
+        if (!stream.expired(pos, first) && row.find(pos)) return false;
     }
     for (const pool_entry& e : members_.all_entries()) all.push_back(e.pos);
     std::sort(all.begin(), all.end());

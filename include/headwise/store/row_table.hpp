@@ -92,15 +92,16 @@ class row_table {
     return sum;
   }
   [[nodiscard]] std::size_t pages_held() const noexcept {
-    std::size_t sum = linked_pages();
+    std::size_t sum = 0;
+    for (const token_stream& stream : streams_) sum += stream.pages();
     for (const ranked_pool& pool : pools_) sum += pool.pages();
     return sum;
   }
-  // Beside the pages: tables, links, scores.
+  // Beside the pages: tables, lists of pages, scores.
   [[nodiscard]] std::size_t table_bytes() const noexcept {
     std::size_t bytes = (first_stream_.capacity() + pool_of_.capacity()) * sizeof(std::uint32_t) +
-                        streams_.capacity() * sizeof(token_stream) + pools_.held_bytes() +
-                        linked_pages() * pages_->link_bytes();
+                        streams_.capacity() * sizeof(token_stream) + pools_.held_bytes();
+    for (const token_stream& stream : streams_) bytes += stream.blocks() * pages_->block_bytes();
     for (const ranked_pool& pool : pools_) bytes += pool.metadata_bytes();
     return bytes;
   }
@@ -113,11 +114,6 @@ class row_table {
     std::size_t count = 0;
     for (std::size_t head = 0; head < heads; ++head) count += pool_rows_of(head) > 0 ? 1U : 0U;
     return count;
-  }
-  [[nodiscard]] std::size_t linked_pages() const noexcept {
-    std::size_t sum = 0;
-    for (const token_stream& stream : streams_) sum += stream.pages();
-    return sum;
   }
 
   page_pool* pages_;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// token_stream: the rows of one head that share one lifetime, oldest first, in linked pages.
-// Positions ascend along the stream, so what a query sees of it is one contiguous range, and what
-// no query can see any more is always at the front.
+// token_stream: the rows of one head that share one lifetime, oldest first, packed into pages: only
+// the first page may begin, and the last end, with slots that hold none. Positions ascend along the
+// stream, so what a query sees of it is one contiguous range, and what no query can see any more is
+// always at the front.
 //
 // A step: try_extend (slots for its rows, undone by cancel), next_slot for each row, then commit or
 // cancel. Between try_extend and commit the rows before the step are not touched.
@@ -11,7 +12,7 @@
 
 #include <optional>
 
-#include "headwise/store/page_pool.hpp"
+#include "headwise/store/page_list.hpp"
 #include "headwise/store/slab.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
@@ -30,11 +31,69 @@ class token_stream {
     std::size_t index;  // rows before it in the stream
   };
 
+  // The slots of one page that hold rows.
+  struct part {
+    std::size_t index = 0;  // of the page in the stream
+    page* rows = nullptr;
+    const position* positions = nullptr;
+    std::uint32_t begin = 0;
+    std::uint32_t end = 0;
+
+    // The first slot whose position is at least pos.
+    [[nodiscard]] std::uint32_t lower_bound(position pos) const noexcept {
+      return static_cast<std::uint32_t>(std::lower_bound(positions + begin, positions + end, pos) -
+                                        positions);
+    }
+    [[nodiscard]] slab as_slab(const page_layout& layout) const noexcept {
+      return {positions + begin, rows->key(layout, begin), rows->value(layout, begin), end - begin};
+    }
+  };
+  // The parts of a stream, oldest first; false past the last.
+  class part_cursor {
+   public:
+    part_cursor() = default;  // of none
+    part_cursor(const token_stream& stream, const page_layout& layout) noexcept
+        : stream_(&stream),
+          layout_(&layout),
+          parts_(stream.pages_in_use(layout)),
+          at_(stream.pages_.first()) {
+      read();
+    }
+    [[nodiscard]] explicit operator bool() const noexcept { return some_.index < parts_; }
+    [[nodiscard]] const part& operator*() const noexcept { return some_; }
+    [[nodiscard]] const part* operator->() const noexcept { return &some_; }
+    part_cursor& operator++() noexcept {
+      ++some_.index;
+      ++at_;
+      read();
+      return *this;
+    }
+    // Rows of the stream before this part's.
+    [[nodiscard]] std::size_t rows_before() const noexcept {
+      return some_.index == 0 ? 0 : some_.index * layout_->page_tokens - stream_->begin_;
+    }
+    [[nodiscard]] const page_layout& layout() const noexcept { return *layout_; }
+    void prefetch() const noexcept { at_.prefetch(); }
+
+   private:
+    void read() noexcept {
+      if (some_.index < parts_) some_ = stream_->part_of(some_.index, *at_, *layout_);
+    }
+
+    const token_stream* stream_ = nullptr;
+    const page_layout* layout_ = nullptr;
+    std::size_t parts_ = 0;
+    page_list::cursor at_;
+    part some_;
+  };
+
   explicit token_stream(token_count lifetime) noexcept : lifetime_(lifetime) {}
 
   [[nodiscard]] token_count lifetime() const noexcept { return lifetime_; }
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
-  [[nodiscard]] std::size_t pages() const noexcept { return pages_; }
+  [[nodiscard]] std::size_t pages() const noexcept { return pages_.size(); }
+  // Blocks of the page list.
+  [[nodiscard]] std::size_t blocks() const noexcept { return pages_.blocks(); }
 
   // No query from `first` on can see a token at pos.
   [[nodiscard]] bool expired(position pos, position first) const noexcept {
@@ -43,43 +102,39 @@ class token_stream {
   // The position of the oldest row; nullopt when empty.
   [[nodiscard]] std::optional<position> oldest(const page_layout& layout) const noexcept {
     if (rows_ == 0) return std::nullopt;
-    return head_->rows->positions(layout)[head_->begin];
+    return (*pages_.first())->positions(layout)[begin_];
   }
 
   // Pages that try_extend(count) takes.
   [[nodiscard]] std::size_t pages_needed(std::size_t count,
                                          const page_layout& layout) const noexcept {
     if (count == 0) return 0;
-    const std::size_t room = tail_ == nullptr ? 0 : layout.page_tokens - tail_->end;
-    const std::size_t copies = room > 0 && tail_->rows->references > 1 ? 1 : 0;
+    const std::size_t room = room_in_last(layout);
+    const std::size_t copies = room > 0 && (*pages_.last())->references > 1 ? 1 : 0;
     const std::size_t beyond = count > room ? count - room : 0;
     return copies + layout.pages_for(beyond);
   }
 
   // Slots for `count` rows behind the last. False where the pool refuses; cancel() then undoes.
   [[nodiscard]] bool try_extend(std::size_t count, page_pool& pool) noexcept {
-    step_ = {tail_, tail_ == nullptr ? 0 : tail_->end, count, nullptr, tail_};
+    const page_layout& layout = pool.layout();
+    step_ = {pages_.size(), rows_, count, nullptr, pages_.last()};
     if (count == 0) return true;
-    std::size_t room = 0;
-    if (tail_ != nullptr && tail_->end < pool.layout().page_tokens) {
-      room = pool.layout().page_tokens - tail_->end;
-      if (tail_->rows->references > 1 && !try_own_tail(pool)) return false;
-    }
-    for (; room < count; room += pool.layout().page_tokens) {
-      page_link* const link = pool.try_take();
-      if (link == nullptr) return false;
-      push_back(link);
-    }
-    if (step_.writing == nullptr) step_.writing = head_;
+    std::size_t room = room_in_last(layout);
+    if (room > 0 && (*pages_.last())->references > 1 && !try_own_last(pool)) return false;
+    const bool from_next = room == 0 && !pages_.empty();
+    for (; room < count; room += layout.page_tokens)
+      if (!pages_.try_append(pool)) return false;
+    if (step_.pages == 0) step_.writing = pages_.first();
+    if (from_next) ++step_.writing;
     return true;
   }
   [[nodiscard]] slot next_slot(const page_layout& layout) noexcept {
     HEADWISE_EXPECTS(step_.promised > 0, "a policy answered differently for the same token");
     --step_.promised;
-    if (step_.writing->end == layout.page_tokens) step_.writing = step_.writing->next;
-    page* const rows = step_.writing->rows;
-    const std::uint32_t at = step_.writing->end++;
-    ++rows_;
+    page* const rows = *step_.writing;
+    const std::size_t at = (begin_ + rows_++) % layout.page_tokens;
+    if (at + 1 == layout.page_tokens) ++step_.writing;
     return {rows->positions(layout) + at, rows->key(layout, at), rows->value(layout, at)};
   }
 
@@ -95,15 +150,9 @@ class token_stream {
       last_evicted_ = newest_skipped;
   }
   void cancel(page_pool& pool) noexcept {
-    while (tail_ != step_.tail) rows_ -= pop_back(pool);
-    if (tail_ != nullptr) {
-      rows_ -= tail_->end - step_.end;
-      tail_->end = step_.end;
-      if (step_.replaced != nullptr) {
-        pool.release_page(tail_->rows);
-        tail_->rows = step_.replaced;
-      }
-    }
+    while (pages_.size() > step_.pages) pages_.drop_last(pool);
+    rows_ = step_.rows;
+    if (step_.replaced != nullptr) pool.release_page(std::exchange(*pages_.last(), step_.replaced));
     step_ = {};
   }
 
@@ -119,12 +168,12 @@ class token_stream {
   // Drops the rows from position `length` on.
   void rollback(token_count length, page_pool& pool) noexcept {
     const page_layout& layout = pool.layout();
-    while (tail_ != nullptr && tail_->rows->positions(layout)[tail_->begin] >= length)
-      rows_ -= pop_back(pool);
-    if (tail_ != nullptr) {
-      const std::uint32_t end = lower_bound(*tail_, length, layout);
-      rows_ -= tail_->end - end;
-      tail_->end = end;
+    while (!pages_.empty()) {
+      const part last = last_part(layout);
+      const std::uint32_t end = last.lower_bound(length);
+      rows_ -= last.end - end;
+      if (end > last.begin) break;
+      drop_last(pool);
     }
     if (length == 0)
       last_evicted_.reset();
@@ -132,16 +181,17 @@ class token_stream {
       last_evicted_ = std::min<position>(*last_evicted_, length - 1);
   }
 
-  // Appends to `copy`, an empty stream of the same lifetime, links to the same pages. Throws what
-  // the memory resource throws; what was linked by then is freed with the copy by clear().
+  // Appends to `copy`, an empty stream of the same lifetime, the same pages. Throws what the memory
+  // resource throws; what was shared by then is freed with the copy by clear().
   void share_with(token_stream& copy, page_pool& pool) const {
-    for (const page_link* link = head_; link != nullptr; link = link->next)
-      copy.push_back(pool.share(*link));
+    auto at = pages_.first();
+    for (std::size_t i = 0; i < pages_.size(); ++i, ++at) copy.pages_.append_shared(*at, pool);
+    copy.begin_ = begin_;
     copy.rows_ = rows_;
     copy.last_evicted_ = last_evicted_;
   }
   void clear(page_pool& pool) noexcept {
-    while (tail_ != nullptr) pop_back(pool);
+    while (!pages_.empty()) drop_last(pool);
     rows_ = 0;
   }
 
@@ -152,7 +202,7 @@ class token_stream {
   [[nodiscard]] bool transfer(Archive& archive, page_pool& pool) {
     const page_layout& layout = pool.layout();
     std::uint64_t count = rows_;
-    std::uint32_t passed_over = head_ == nullptr ? 0 : head_->begin;
+    std::uint32_t passed_over = begin_;
     std::uint32_t evicted = last_evicted_ ? 1 : 0;
     position newest_evicted = last_evicted_.value_or(0);
     archive.number(count);
@@ -161,22 +211,16 @@ class token_stream {
     archive.number(newest_evicted);
     if constexpr (Archive::loading) {
       if (evicted != 0) last_evicted_ = newest_evicted;
-      passed_over = passed_over < layout.page_tokens ? passed_over : 0;
-      for (std::uint64_t i = 0; i < count; ++i) {
-        if (tail_ == nullptr || tail_->end == layout.page_tokens) {
-          page_link* const link = pool.try_take();
-          if (link == nullptr) return false;
-          push_back(link);
-          if (head_ == tail_) link->begin = link->end = passed_over;
-        }
-        tail_->rows->transfer_row(archive, layout, tail_->end);
-        ++tail_->end;
-        ++rows_;
+      if (count > 0 && passed_over < layout.page_tokens) begin_ = passed_over;
+      for (; rows_ < count; ++rows_) {
+        if (room_in_last(layout) == 0 && !pages_.try_append(pool)) return false;
+        (*pages_.last())->transfer_row(archive, layout, (begin_ + rows_) % layout.page_tokens);
       }
     } else {
-      for (const page_link* link = head_; link != nullptr; link = link->next)
-        for (std::uint32_t at = link->begin; at < link->end; ++at)
-          link->rows->transfer_row(archive, layout, at);
+      for_each_part(layout, [&](const part& some) {
+        for (std::uint32_t at = some.begin; at < some.end; ++at)
+          some.rows->transfer_row(archive, layout, at);
+      });
     }
     return true;
   }
@@ -185,191 +229,165 @@ class token_stream {
   // lie far from all else, are read only where rows begin and end to be seen.
   template <class Fn>
   void for_each_slab(position first, position last, const page_layout& layout, Fn& fn) const {
-    const page_link* const newest = newest_link(last, layout);
-    if (newest == nullptr) return;
-    const page_link* link = head_;
-    while (link != newest && expired(link->rows->positions(layout)[link->end - 1], first))
-      link = link->next;
-    std::uint32_t begin = expired(link->rows->positions(layout)[link->begin], first)
-                              ? lower_bound(*link, oldest_seen(first, lifetime_), layout)
-                              : link->begin;
-    for (; link != newest; link = link->next, begin = link->begin) {
-      __builtin_prefetch(link->next->next);
-      fn(slab_of(*link, begin, link->end, layout));
+    const part newest = newest_part(last, layout);
+    if (newest.rows == nullptr) return;
+    part_cursor at(*this, layout);
+    while (at->index != newest.index && expired(at->positions[at->end - 1], first)) ++at;
+    part some = *at;
+    if (expired(some.positions[some.begin], first))
+      some.begin = some.lower_bound(oldest_seen(first, lifetime_));
+    for (; some.index != newest.index; some = *++at) {
+      at.prefetch();
+      fn(some.as_slab(layout));
     }
-    const std::uint32_t end = link->rows->positions(layout)[link->end - 1] <= last
-                                  ? link->end
-                                  : lower_bound(*link, last + 1, layout);
-    if (begin < end) fn(slab_of(*link, begin, end, layout));
+    if (newest.positions[newest.end - 1] > last) some.end = newest.lower_bound(last + 1);
+    if (some.begin < some.end) fn(some.as_slab(layout));
   }
   // There is a row at pos. O(1) for the newest ones, O(pages).
   [[nodiscard]] bool holds(position pos, const page_layout& layout) const noexcept {
-    const page_link* const link = newest_link(pos, layout);
-    return link != nullptr && std::binary_search(link->rows->positions(layout) + link->begin,
-                                                 link->rows->positions(layout) + link->end, pos);
+    const part newest = newest_part(pos, layout);
+    return newest.rows != nullptr &&
+           std::binary_search(newest.positions + newest.begin, newest.positions + newest.end, pos);
   }
 
   // Rows before the first whose position is at least pos. O(pages).
   [[nodiscard]] std::size_t index_of(position pos, const page_layout& layout) const noexcept {
-    std::size_t before = 0;
-    for (const page_link* link = head_; link != nullptr; link = link->next) {
-      if (link->begin == link->end) continue;
-      if (link->rows->positions(layout)[link->end - 1] >= pos)
-        return before + lower_bound(*link, pos, layout) - link->begin;
-      before += link->end - link->begin;
-    }
-    return before;
+    part_cursor at(*this, layout);
+    while (at && at->positions[at->end - 1] < pos) ++at;
+    return at ? at.rows_before() + at->lower_bound(pos) - at->begin : rows_;
   }
   // Finds rows at ascending positions; all of them in O(pages + rows found * log(page_tokens)).
   class cursor {
    public:
     cursor() = default;
-    explicit cursor(const token_stream& stream) noexcept : link_(stream.head_) {}
+    cursor(const token_stream& stream, const page_layout& layout) noexcept : at_(stream, layout) {}
     // The row at pos and the number of rows before it; nullopt where it is not held.
-    [[nodiscard]] std::optional<located_row> find(position pos,
-                                                  const page_layout& layout) noexcept {
-      for (; link_ != nullptr; link_ = link_->next) {
-        const position* const positions = link_->rows->positions(layout);
-        if (link_->begin < link_->end && positions[link_->end - 1] >= pos) {
-          const std::uint32_t at = lower_bound(*link_, pos, layout);
-          if (positions[at] != pos) return std::nullopt;
-          return located_row{
-              {positions + at, link_->rows->key(layout, at), link_->rows->value(layout, at), 1},
-              before_ + at - link_->begin};
-        }
-        before_ += link_->end - link_->begin;
-      }
-      return std::nullopt;
+    [[nodiscard]] std::optional<located_row> find(position pos) noexcept {
+      while (at_ && at_->positions[at_->end - 1] < pos) ++at_;
+      if (!at_) return std::nullopt;
+      part row = *at_;
+      row.begin = row.lower_bound(pos);
+      if (row.positions[row.begin] != pos) return std::nullopt;
+      row.end = row.begin + 1;
+      return located_row{row.as_slab(at_.layout()), at_.rows_before() + row.begin - at_->begin};
     }
 
    private:
-    const page_link* link_ = nullptr;
-    std::size_t before_ = 0;
+    part_cursor at_;
   };
   // O(pages).
   [[nodiscard]] std::optional<located_row> find(position pos,
                                                 const page_layout& layout) const noexcept {
-    return cursor(*this).find(pos, layout);
+    return cursor(*this, layout).find(pos);
   }
   // fn(position, rows before it), oldest first.
   template <class Fn>
   void for_each_position(const page_layout& layout, Fn&& fn) const {
     std::size_t index = 0;
-    for (const page_link* link = head_; link != nullptr; link = link->next)
-      for (std::uint32_t at = link->begin; at < link->end; ++at)
-        fn(link->rows->positions(layout)[at], index++);
+    for_each_part(layout, [&](const part& some) {
+      for (std::uint32_t at = some.begin; at < some.end; ++at) fn(some.positions[at], index++);
+    });
   }
 
   // The equation between steps: positions ascend below `length`, no row has expired at keep_from,
-  // every page holds a row, and the counts are those of the pages. O(rows).
+  // and there are as many pages as the rows need. O(rows).
   [[nodiscard]] bool is_sound(position keep_from, token_count length,
                               const page_layout& layout) const noexcept {
-    std::size_t rows = 0, pages = 0;
+    if (pages_.size() != pages_in_use(layout) || begin_ >= layout.page_tokens) return false;
+    bool sound = true;
     std::optional<position> before;
-    for (const page_link* link = head_; link != nullptr; link = link->next, ++pages) {
-      if (link->begin >= link->end || link->end > layout.page_tokens) return false;
-      for (std::uint32_t at = link->begin; at < link->end; ++at, ++rows) {
-        const position pos = link->rows->positions(layout)[at];
-        if (pos >= length || (before && pos <= *before) || expired(pos, keep_from)) return false;
-        before = pos;
-      }
-    }
-    return rows == rows_ && pages == pages_;
+    for_each_position(layout, [&](position pos, std::size_t) {
+      sound = sound && pos < length && !(before && pos <= *before) && !expired(pos, keep_from);
+      before = pos;
+    });
+    return sound;
   }
 
  private:
   // What a step began with, so that it can be cancelled.
   struct step_state {
-    page_link* tail = nullptr;
-    std::uint32_t end = 0;
-    std::size_t promised = 0;      // slots that are not handed out yet
-    page* replaced = nullptr;      // the shared page behind the tail's copy
-    page_link* writing = nullptr;  // where the next row goes
+    std::size_t pages = 0;
+    std::size_t rows = 0;
+    std::size_t promised = 0;   // slots that are not handed out yet
+    page* replaced = nullptr;   // the shared page behind the last one's copy
+    page_list::cursor writing;  // where the next row goes
   };
 
-  // The last link that holds a row at pos or before it; nullptr where none does.
-  [[nodiscard]] const page_link* newest_link(position pos,
-                                             const page_layout& layout) const noexcept {
-    const page_link* link = tail_;
-    while (link != nullptr &&
-           (link->begin == link->end || link->rows->positions(layout)[link->begin] > pos))
-      link = link->previous;
-    return link;
+  // Pages that hold a row; all of them but in a step.
+  [[nodiscard]] std::size_t pages_in_use(const page_layout& layout) const noexcept {
+    return rows_ == 0 ? 0 : layout.pages_for(begin_ + rows_);
   }
-  [[nodiscard]] static slab slab_of(const page_link& link, std::uint32_t begin, std::uint32_t end,
-                                    const page_layout& layout) noexcept {
-    return {link.rows->positions(layout) + begin, link.rows->key(layout, begin),
-            link.rows->value(layout, begin), end - begin};
+  [[nodiscard]] std::size_t room_in_last(const page_layout& layout) const noexcept {
+    return pages_.size() * layout.page_tokens - (pages_.empty() ? 0 : begin_ + rows_);
   }
-  // The first slot of the link whose position is at least pos.
-  [[nodiscard]] static std::uint32_t lower_bound(const page_link& link, position pos,
-                                                 const page_layout& layout) noexcept {
-    const position* const positions = link.rows->positions(layout);
-    return static_cast<std::uint32_t>(
-        std::lower_bound(positions + link.begin, positions + link.end, pos) - positions);
+  // The rows of the index-th page, which p is.
+  [[nodiscard]] part part_of(std::size_t index, page* p, const page_layout& layout) const noexcept {
+    const std::size_t end = begin_ + rows_ - index * layout.page_tokens;
+    return {index, p, p->positions(layout), index == 0 ? begin_ : 0,
+            static_cast<std::uint32_t>(std::min<std::size_t>(end, layout.page_tokens))};
   }
-
-  void push_back(page_link* link) noexcept {
-    link->previous = tail_;
-    link->next = nullptr;
-    (tail_ == nullptr ? head_ : tail_->next) = link;
-    tail_ = link;
-    ++pages_;
+  // Between steps, of a stream that is not empty.
+  [[nodiscard]] part last_part(const page_layout& layout) const noexcept {
+    return part_of(pages_.size() - 1, *pages_.last(), layout);
   }
-  // Returns the number of rows that went with it.
-  std::uint32_t pop_back(page_pool& pool) noexcept {
-    page_link* const link = tail_;
-    const std::uint32_t dropped = link->end - link->begin;
-    tail_ = link->previous;
-    (tail_ == nullptr ? head_ : tail_->next) = nullptr;
-    --pages_;
-    pool.release(link);
-    return dropped;
+  // The last part with a row at pos or before it; of no page where there is none.
+  [[nodiscard]] part newest_part(position pos, const page_layout& layout) const noexcept {
+    auto at = pages_.last();
+    std::size_t index = pages_.size();
+    for (const std::size_t in_use = pages_in_use(layout); index > in_use; --index) --at;
+    for (; index > 0; --index, --at) {
+      const part some = part_of(index - 1, *at, layout);
+      if (some.positions[some.begin] <= pos) return some;
+    }
+    return {};
   }
-  void pop_front(page_pool& pool) noexcept {
-    page_link* const link = head_;
-    head_ = link->next;
-    (head_ == nullptr ? tail_ : head_->previous) = nullptr;
-    --pages_;
-    pool.release(link);
+  // fn(part), oldest first.
+  template <class Fn>
+  void for_each_part(const page_layout& layout, const Fn& fn) const {
+    for (part_cursor at(*this, layout); at; ++at) fn(*at);
   }
 
-  // Copy on write: the tail's rows move to a page of our own; the shared one waits for commit.
-  [[nodiscard]] bool try_own_tail(page_pool& pool) noexcept {
+  // Drops the last page, whose rows are gone.
+  void drop_last(page_pool& pool) noexcept {
+    pages_.drop_last(pool);
+    if (pages_.empty()) begin_ = 0;
+  }
+
+  // Copy on write: the last page's rows move to a page of our own; the shared one waits for commit.
+  [[nodiscard]] bool try_own_last(page_pool& pool) noexcept {
     page* const own = pool.try_take_page();
     if (own == nullptr) return false;
     const page_layout& layout = pool.layout();
-    const std::size_t first = tail_->begin;
-    const std::size_t count = tail_->end - first;
-    std::memcpy(own->positions(layout) + first, tail_->rows->positions(layout) + first,
-                count * sizeof(position));
-    std::memcpy(own->key(layout, first), tail_->rows->key(layout, first), count * layout.key_bytes);
-    std::memcpy(own->value(layout, first), tail_->rows->value(layout, first),
+    const part from = last_part(layout);
+    const std::size_t first = from.begin, count = from.end - from.begin;
+    std::memcpy(own->positions(layout) + first, from.positions + first, count * sizeof(position));
+    std::memcpy(own->key(layout, first), from.rows->key(layout, first), count * layout.key_bytes);
+    std::memcpy(own->value(layout, first), from.rows->value(layout, first),
                 count * layout.value_bytes);
-    step_.replaced = std::exchange(tail_->rows, own);
+    step_.replaced = std::exchange(*pages_.last(), own);
     return true;
   }
 
   void evict(position keep_from, page_pool& pool) noexcept {
     if (lifetime_ == forever) return;
     const page_layout& layout = pool.layout();
-    while (head_ != nullptr) {
-      const position* const positions = head_->rows->positions(layout);
-      const std::uint32_t begin = head_->begin;
-      while (head_->begin < head_->end && expired(positions[head_->begin], keep_from))
-        last_evicted_ = positions[head_->begin++];
-      rows_ -= head_->begin - begin;
-      if (head_->begin < head_->end) return;
-      pop_front(pool);
+    while (rows_ > 0) {
+      const part first = part_of(0, *pages_.first(), layout);
+      while (begin_ < first.end && expired(first.positions[begin_], keep_from)) {
+        last_evicted_ = first.positions[begin_++];
+        --rows_;
+      }
+      if (begin_ < first.end) return;
+      pages_.drop_first(pool);
+      begin_ = 0;
     }
   }
 
   token_count lifetime_;
+  std::uint32_t begin_ = 0;  // slots of the first page before the oldest row
   std::optional<position> last_evicted_;
-  page_link* head_ = nullptr;
-  page_link* tail_ = nullptr;
+  page_list pages_;
   std::size_t rows_ = 0;
-  std::size_t pages_ = 0;
   step_state step_;
 };
 

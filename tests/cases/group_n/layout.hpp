@@ -26,7 +26,7 @@ void add_sizes(std::vector<std::size_t>& numbers) {
   add_sizes<model_fingerprint, token_rules, provenance, head_plan, blueprint, error>(numbers);
   add_sizes<cache_config, cache_stats, manager_stats, cache, cache::sequence_type, cache::step_type,
             cache::view_type, attend_scratch, token_classifier>(numbers);
-  add_sizes<detail::token_stream, detail::ranked_pool, detail::page_link,
+  add_sizes<detail::token_stream, detail::ranked_pool, detail::page_block,
             detail::sequence_state<builtin_policies>>(numbers);
   numbers.insert(numbers.end(),
                  {offsetof(token, classes), offsetof(slab, count), offsetof(cache_config, memory),

@@ -17,7 +17,6 @@ using headwise::page_layout;
 using headwise::position;
 using headwise::detail::block_pool;
 using headwise::detail::page;
-using headwise::detail::page_link;
 using headwise::detail::page_pool;
 
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
@@ -80,63 +79,38 @@ TEST(block_pool, refusals_change_nothing) {
   EXPECT_EQ(pool.idle_blocks(), 1U);
 }
 
-TEST(page_pool, counts_against_its_limit) {
+TEST(page_pool, counts_pages_against_its_limit) {
   counting_resource memory;
   page_pool pool({4, 8, 8}, 3, 0, &memory);
-  std::vector<page_link*> links;
-  for (int i = 0; i < 3; ++i) links.push_back(pool.try_take());
+  std::vector<page*> pages;
+  for (int i = 0; i < 3; ++i) pages.push_back(pool.try_take_page());
   EXPECT_EQ(pool.available(), 0U);
-  const std::size_t held = memory.bytes();
-  EXPECT_EQ(held, 3 * (pool.layout().page_bytes() + pool.link_bytes()));
-  EXPECT_EQ(pool.try_take(), nullptr);
+  EXPECT_EQ(memory.bytes(), 3 * pool.layout().page_bytes());
   EXPECT_EQ(pool.try_take_page(), nullptr);
-  EXPECT_EQ(memory.bytes(), held);  // the link that was taken first went back
-  pool.release(links.back());
-  links.back() = pool.try_take();
-  EXPECT_NE(links.back(), nullptr);
-  for (page_link* const link : links) pool.release(link);
+  EXPECT_EQ(memory.bytes(), 3 * pool.layout().page_bytes());
+  pool.release_page(pages.back());
+  pages.back() = pool.try_take_page();
+  EXPECT_NE(pages.back(), nullptr);
+  for (page* const p : pages) pool.release_page(p);
   EXPECT_EQ(pool.pages_in_use(), 0U);
   EXPECT_EQ(memory.bytes(), 0U);
 }
 
-TEST(page_pool, a_page_lives_as_long_as_its_last_link) {
+TEST(page_pool, a_page_lives_as_long_as_its_last_reference) {
   counting_resource memory;
   page_pool pool({4, 8, 8}, no_limit, 0, &memory);
-  page_link* const first = pool.try_take();
-  first->begin = 1;
-  first->end = 3;
-  page_link* const second = pool.share(*first);
-  page_link* const third = pool.share(*second);
-  EXPECT_EQ(second->rows, first->rows);
-  EXPECT_EQ(second->begin, 1U);
-  EXPECT_EQ(second->end, 3U);
-  EXPECT_EQ(first->rows->references, 3U);
+  page* const p = pool.try_take_page();
+  EXPECT_EQ(page_pool::share_page(p), p);
+  page_pool::share_page(p);
+  EXPECT_EQ(p->references, 3U);
   EXPECT_EQ(pool.pages_in_use(), 1U);
-  pool.release(first);
-  pool.release(third);
+  pool.release_page(p);
+  pool.release_page(p);
   EXPECT_EQ(pool.pages_in_use(), 1U);
-  EXPECT_EQ(second->rows->references, 1U);
-  pool.release(second);
+  EXPECT_EQ(p->references, 1U);
+  pool.release_page(p);
   EXPECT_EQ(pool.pages_in_use(), 0U);
   EXPECT_EQ(memory.bytes(), 0U);
-}
-
-// A shared link takes new memory, so that each reserved page keeps the link reserved with it.
-TEST(page_pool, forks_do_not_use_up_the_reserve) {
-  counting_resource memory;
-  page_pool pool({4, 8, 8}, 2, 2, &memory);
-  const std::size_t reserve = memory.bytes();
-  page_link* const a = pool.try_take();
-  page_link* const shared = pool.share(*a);
-  EXPECT_EQ(memory.bytes(), reserve + pool.link_bytes());
-  memory.refuse_after(0);
-  page_link* const b = pool.try_take();
-  EXPECT_NE(b, nullptr);
-  EXPECT_THROW(static_cast<void>(pool.share(*a)), std::bad_alloc);
-  EXPECT_EQ(a->rows->references, 2U);
-  for (page_link* const link : {a, b, shared}) pool.release(link);
-  EXPECT_EQ(memory.bytes(), reserve);
-  EXPECT_EQ(pool.idle_bytes(), reserve);
 }
 
 }  // namespace

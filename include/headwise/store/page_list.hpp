@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// page_list: the pages of one stream, in order. Only its blocks are read to walk it, never a page:
+// pages lie far from each other. O(1) a call. One thread at a time.
+#pragma once
+
+#include <utility>
+
+#include "headwise/store/page_pool.hpp"
+
+HEADWISE_NAMESPACE_BEGIN
+namespace detail {
+
+class page_list {
+ public:
+  // A page of the list. Goes with the page, and past the last one.
+  class cursor {
+   public:
+    cursor() = default;
+    [[nodiscard]] page*& operator*() const noexcept { return block_->pages[at_]; }
+    cursor& operator++() noexcept {
+      if (++at_ == page_block::capacity) *this = {block_->next, 0};
+      return *this;
+    }
+    cursor& operator--() noexcept {
+      if (at_ == 0) *this = {block_->previous, page_block::capacity};
+      --at_;
+      return *this;
+    }
+    // Asks for the blocks that come next.
+    void prefetch() const noexcept {
+      if (at_ == 0 && block_->next != nullptr) __builtin_prefetch(block_->next->next);
+    }
+
+   private:
+    friend class page_list;
+    cursor(page_block* block, std::uint32_t at) noexcept : block_(block), at_(at) {}
+
+    page_block* block_ = nullptr;
+    std::uint32_t at_ = 0;
+  };
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  // Blocks that hold them.
+  [[nodiscard]] std::size_t blocks() const noexcept {
+    return (first_.at_ + size_ + page_block::capacity - 1) / page_block::capacity;
+  }
+  // Of no page where the list is empty.
+  [[nodiscard]] cursor first() const noexcept { return first_; }
+  [[nodiscard]] cursor last() const noexcept { return last_; }
+
+  // Appends a new page. False where the pool refuses, and then nothing changed.
+  [[nodiscard]] bool try_append(page_pool& pool) noexcept {
+    page* const taken = pool.try_take_page();
+    if (taken == nullptr) return false;
+    page_block* const block = needs_block() ? pool.try_take_block() : nullptr;
+    if (needs_block() && block == nullptr) {
+      pool.release_page(taken);
+      return false;
+    }
+    append(taken, block);
+    return true;
+  }
+  // Appends a page of another list. Throws what the memory resource throws, and then nothing
+  // changed.
+  void append_shared(page* original, page_pool& pool) {
+    page_block* const block = needs_block() ? pool.take_shared_block() : nullptr;
+    append(page_pool::share_page(original), block);
+  }
+  void drop_first(page_pool& pool) noexcept {
+    pool.release_page(*first_);
+    if (--size_ == 0) return drop_block(pool);
+    page_block* const block = first_.block_;
+    ++first_;
+    if (first_.block_ == block) return;
+    first_.block_->previous = nullptr;
+    pool.release_block(block);
+  }
+  void drop_last(page_pool& pool) noexcept {
+    pool.release_page(*last_);
+    if (--size_ == 0) return drop_block(pool);
+    page_block* const block = last_.block_;
+    --last_;
+    if (last_.block_ == block) return;
+    last_.block_->next = nullptr;
+    pool.release_block(block);
+  }
+
+ private:
+  [[nodiscard]] bool needs_block() const noexcept {
+    return size_ == 0 || last_.at_ + 1 == page_block::capacity;
+  }
+  // block: a new one where it is needed.
+  void append(page* p, page_block* block) noexcept {
+    if (block != nullptr) {
+      block->previous = last_.block_;
+      if (size_ == 0)
+        first_ = {block, 0};
+      else
+        last_.block_->next = block;
+      last_ = {block, 0};
+    } else {
+      ++last_.at_;
+    }
+    *last_ = p;
+    ++size_;
+  }
+  // The only one, of no page.
+  void drop_block(page_pool& pool) noexcept {
+    pool.release_block(first_.block_);
+    first_ = last_ = {};
+  }
+
+  cursor first_, last_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+HEADWISE_NAMESPACE_END
