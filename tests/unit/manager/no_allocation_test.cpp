@@ -188,23 +188,28 @@ TEST(decode_memory, rollback_and_cancel_of_ranked_heads_do_not_allocate_either) 
   EXPECT_EQ(memory.calls(), memory_before);
 }
 
-// Without a reserve a page costs one call for its rows and one for its link, and only then.
+// Without a reserve a page costs one call for its rows and, now and then, one for where it is
+// listed.
 TEST(decode_memory, without_a_reserve_only_new_pages_allocate) {
   counting_resource memory;
   headwise::cache_config config = reserved(memory, 0);
   config.reserved_pages = 0;
   decoder engine(config);
   engine.decode();
-  std::size_t quiet_tokens = 0;
+  std::size_t quiet_tokens = 0, pages_taken = 0, calls = 0;
   for (int i = 1; i < 500; ++i) {
     const token next{engine.text.length(), static_cast<std::int32_t>(engine.text.length() % 100)};
     const std::size_t pages = engine.text.pages_needed({&next, 1});
     const std::size_t before = memory.calls();
     engine.decode();
-    EXPECT_EQ(memory.calls() - before, 2 * pages);
+    EXPECT_GE(memory.calls() - before, pages);
+    EXPECT_LE(memory.calls() - before, 2 * pages);
+    calls += memory.calls() - before;
+    pages_taken += pages;
     if (pages == 0) ++quiet_tokens;
   }
   EXPECT_GT(quiet_tokens, 300U);
+  EXPECT_LT(calls, pages_taken + pages_taken / 3);
 }
 
 }  // namespace
