@@ -23,12 +23,11 @@ class head_view {
 
   // observed: the pool that an open step shows its attention to, or nullptr.
   head_view(std::span<const detail::token_stream> streams, const detail::ranked_pool* pool,
-            detail::ranked_pool* observed, const page_layout& layout, std::uint32_t head_dim,
-            std::uint32_t group_size, position first_query, position last_query) noexcept
+            detail::ranked_pool* observed, std::uint32_t head_dim, std::uint32_t group_size,
+            position first_query, position last_query) noexcept
       : streams_(streams),
         pool_(pool),
         observed_(observed),
-        layout_(&layout),
         head_dim_(head_dim),
         group_size_(group_size),
         first_query_(first_query),
@@ -54,9 +53,8 @@ class head_view {
 
   // The row of the query itself was appended, so that it can attend. O(streams).
   [[nodiscard]] bool shows_own_row(position query) const noexcept {
-    return std::any_of(streams_.begin(), streams_.end(), [&](const detail::token_stream& stream) {
-      return stream.holds(query, *layout_);
-    });
+    return std::any_of(streams_.begin(), streams_.end(),
+                       [&](const detail::token_stream& stream) { return stream.holds(query); });
   }
   // fn(const slab&) for the rows that `query` sees: those with sees(query, pos, lifetime), and the
   // heavy hitters of a head that ranks. Streams by ascending lifetime, each oldest first, then the
@@ -64,8 +62,8 @@ class head_view {
   template <class Fn>
   void for_each_slab(position query, Fn&& fn) const {
     check_queries(query, query);
-    for (const auto& stream : streams_) stream.for_each_slab(query, query, *layout_, fn);
-    if (pool_ != nullptr) pool_->for_each_slab(query, streams_, *layout_, fn);
+    for (const auto& stream : streams_) stream.for_each_slab(query, query, fn);
+    if (pool_ != nullptr) pool_->for_each_slab(query, streams_, fn);
   }
   // fn(const slab&, lifetime) for the rows that any query of first .. last sees, on a head that
   // does not rank: query q sees those with sees(q, pos, lifetime), which lie side by side in the
@@ -76,7 +74,7 @@ class head_view {
     check_queries(first, last);
     for (const auto& stream : streams_) {
       const auto visit = [&](const slab& s) { fn(s, stream.lifetime()); };
-      stream.for_each_slab(first, last, *layout_, visit);
+      stream.for_each_slab(first, last, visit);
     }
   }
   // The head has heavy hitters, so its queries attend one by one.
@@ -88,7 +86,7 @@ class head_view {
    public:
     explicit row_finder(const head_view& view) noexcept : streams_(view.streams_.size()) {
       for (std::size_t s = 0; s < streams_; ++s)
-        cursors_[s] = detail::token_stream::cursor(view.streams_[s], *view.layout_);
+        cursors_[s] = detail::token_stream::cursor(view.streams_[s]);
     }
     [[nodiscard]] std::optional<slab> find(position pos) noexcept {
       for (std::size_t s = 0; s < streams_; ++s)
@@ -114,13 +112,13 @@ class head_view {
                      "observe is for the next query of an open step on a head that ranks");
     HEADWISE_EXPECTS(weights.count == 1 || weights.count == group_size_,
                      "observe takes the weights of the whole group, or their sum");
-    observed_->observe(query, weights, streams_, *layout_);
+    observed_->observe(query, weights, streams_);
   }
   // fn(position, score): the attention that each row drew so far, for the rows that the next query
   // may see and that may yet compete; none on a head that does not rank.
   template <class Fn>
   void for_each_score(Fn&& fn) const {
-    if (pool_ != nullptr) pool_->for_each_scored(streams_, *layout_, fn);
+    if (pool_ != nullptr) pool_->for_each_scored(streams_, fn);
   }
 
  private:
@@ -136,7 +134,6 @@ class head_view {
   std::span<const detail::token_stream> streams_;
   const detail::ranked_pool* pool_;
   detail::ranked_pool* observed_;
-  const page_layout* layout_;
   std::uint32_t head_dim_;
   std::uint32_t group_size_;
   position first_query_;

@@ -116,9 +116,9 @@ class sequence_state {
   template <class Key, class Value>
   [[nodiscard]] head_view<Key, Value> view(std::size_t head, bool observing) noexcept {
     const bool counts = observing && !tokens_.empty();
-    return {streams(head),     pool(head),      counts ? rows_.head(head).pool : nullptr,
-            layout(),          shape_.head_dim, shape_.group_size(),
-            first_query(head), last_query()};
+    return {streams(head),   pool(head),          counts ? rows_.head(head).pool : nullptr,
+            shape_.head_dim, shape_.group_size(), first_query(head),
+            last_query()};
   }
 
   // Pages that a step of these tokens takes, at most where heads rank. O(heads * tokens).
@@ -130,8 +130,8 @@ class sequence_state {
     for (std::size_t head = 0; head < plan_.size(); ++head) {
       const step_demand demand = demand_of(head, tokens, from, prompt);
       for (std::size_t s = 0; s < streams(head).size(); ++s)
-        pages += streams(head)[s].pages_needed(demand.rows[s], layout());
-      if (pool(head) != nullptr) pages += pool(head)->pages_needed(demand.pool, layout());
+        pages += streams(head)[s].pages_needed(demand.rows[s]);
+      if (pool(head) != nullptr) pages += pool(head)->pages_needed(demand.pool);
     }
     return pages;
   }
@@ -151,10 +151,10 @@ class sequence_state {
     std::size_t head = 0;
     while (head < plan_.size() &&
            rows_.head(head).try_begin(demand_of(head, step_tokens(), step_from_, prompt_), length_,
-                                      count, undo_from, rows_.pages()))
+                                      count, undo_from))
       ++head;
     if (head < plan_.size()) {
-      while (head > 0) rows_.head(--head).cancel(rows_.pages());
+      while (head > 0) rows_.head(--head).cancel();
       return false;
     }
     step_open_ = true;
@@ -179,9 +179,9 @@ class sequence_state {
     };
     for_each_token(head, step_tokens(), [&](std::size_t i, std::size_t s) {
       if (!all[s].expired(tokens_[i].pos, step_from_))
-        put_row(i, all[s].next_slot(layout()));
+        put_row(i, all[s].next_slot());
       else if (ranked != nullptr)
-        if (const auto slot = ranked->unstored_slot(tokens_[i].pos, layout())) put_row(i, *slot);
+        if (const auto slot = ranked->unstored_slot(tokens_[i].pos)) put_row(i, *slot);
     });
     if (ranked != nullptr) ranked->rows_are_written();
   }
@@ -189,7 +189,7 @@ class sequence_state {
     HEADWISE_EXPECTS(pool(head) != nullptr, "observe_prompt is for a head that ranks");
     HEADWISE_EXPECTS(column_sums.size() == length_ + tokens_.size(),
                      "observe_prompt needs a sum for each position of the sequence");
-    rows_.head(head).pool->observe_prompt(column_sums, streams(head), layout(), [&](auto&& own) {
+    rows_.head(head).pool->observe_prompt(column_sums, streams(head), [&](auto&& own) {
       for_each_token(head, step_tokens(), [&](std::size_t i, std::size_t s) {
         const token_stream& stream = streams(head)[s];
         if (stream.lifetime() != forever)
@@ -210,12 +210,12 @@ class sequence_state {
     }
     for (std::size_t head = 0; head < plan_.size(); ++head)
       rows_.head(head).commit(length_, keep_from_, std::max(keep_from_, ranked_from_),
-                              newest_skipped(head), rows_.pages());
+                              newest_skipped(head));
     step_open_ = false;
     audit();
   }
   void cancel() noexcept {
-    for (std::size_t head = 0; head < plan_.size(); ++head) rows_.head(head).cancel(rows_.pages());
+    for (std::size_t head = 0; head < plan_.size(); ++head) rows_.head(head).cancel();
     step_open_ = false;
     audit();
   }
@@ -230,7 +230,7 @@ class sequence_state {
         return rollback_refusal{id, length, undo_floor_};
       for (const token_stream& stream : streams(head))
         if (const auto needed = stream.missing_after_rollback(length))
-          return rollback_refusal{id, *needed, stream.oldest(layout()).value_or(length_)};
+          return rollback_refusal{id, *needed, stream.oldest().value_or(length_)};
     }
     return std::nullopt;
   }
@@ -239,8 +239,7 @@ class sequence_state {
     if (length > length_) return false;
     if (length == length_) return true;
     if (rollback_blocker(length)) return false;
-    for (std::size_t head = 0; head < plan_.size(); ++head)
-      rows_.head(head).rollback(length, rows_.pages());
+    for (std::size_t head = 0; head < plan_.size(); ++head) rows_.head(head).rollback(length);
     length_ = length;
     keep_from_ = std::min(keep_from_, length_);
     undo_floor_ = std::min(undo_floor_, length_);
@@ -259,7 +258,7 @@ class sequence_state {
     archive.number(undo_floor_);
     archive.number(ranked_from_);
     for (std::size_t head = 0; head < plan_.size(); ++head)
-      if (!rows_.head(head).transfer(archive, rows_.pages())) return false;
+      if (!rows_.head(head).transfer(archive)) return false;
     if constexpr (Archive::loading) {
       bool sound = length_ <= max_length && undo_floor_ <= length_ && keep_from_ <= undo_floor_ &&
                    ranked_from_ <= undo_floor_ && unsound_head() == plan_.size();
@@ -279,15 +278,14 @@ class sequence_state {
     cache_stats result;
     result.length = length_;
     const std::size_t row_bytes = layout().row_bytes();
-    const std::size_t pages = rows_.pages_held();
     result.resident_rows = rows_.rows();
     result.full_rows = plan_.size() * length_;
     result.payload_bytes = result.resident_rows * row_bytes;
     result.full_bytes = result.full_rows * row_bytes;
-    result.reserved_bytes = (pages * layout().page_tokens - result.resident_rows) * row_bytes;
+    result.reserved_bytes = (rows_.slots() - result.resident_rows) * row_bytes;
     result.metadata_bytes = sizeof(*this) + plan_.held_bytes() + written_.held_bytes() +
-                            tokens_.held_bytes() + rows_.table_bytes() +
-                            pages * (layout().page_bytes() - layout().page_tokens * row_bytes);
+                            tokens_.held_bytes() + rows_.table_bytes() + rows_.page_bytes() -
+                            rows_.slots() * row_bytes;
     return result;
   }
 
@@ -336,13 +334,13 @@ class sequence_state {
       demand.pool.unstored += stored ? 0 : 1;
     });
     if (pool(head) != nullptr)
-      demand.pool.expiring += expiring_rows(all, length_, static_cast<position>(after), layout());
+      demand.pool.expiring += expiring_rows(all, length_, static_cast<position>(after));
     return demand;
   }
   // The first head that holds other rows than its policy asks for.
   [[nodiscard]] std::size_t unsound_head() noexcept {
     for (std::size_t head = 0; head < plan_.size(); ++head)
-      if (!rows_.head(head).is_sound(keep_from_, undo_floor_, length_, layout())) return head;
+      if (!rows_.head(head).is_sound(keep_from_, undo_floor_, length_)) return head;
     return plan_.size();
   }
   void audit() noexcept {

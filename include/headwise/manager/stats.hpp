@@ -36,7 +36,7 @@ struct manager_stats {
   std::size_t idle_bytes = 0;       // of these: reserved pages and links that no sequence uses
   std::size_t pages_in_use = 0;     // shared pages counted once
   std::size_t pages_available = 0;  // until the limit
-  std::size_t page_bytes = 0;
+  std::size_t page_bytes = 0;       // of the greater size
   std::size_t sequences = 0;
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // page_list: the pages of one stream, in order. Only its blocks are read to walk it, never a page:
-// pages lie far from each other. O(1) a call. One thread at a time.
+// pages lie far from each other. O(1) a call.
+// One thread at a time.
 #pragma once
 
 #include <utility>
@@ -10,6 +11,24 @@
 
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
+
+// Sizes of the pages of a list.
+struct page_sizes {
+  const page_layout* first;
+  const page_layout* others;
+
+  [[nodiscard]] const page_layout& of(std::size_t index) const noexcept {
+    return index == 0 ? *first : *others;
+  }
+  // Row slots of the pages before.
+  [[nodiscard]] std::size_t slots_before(std::size_t index) const noexcept {
+    return index == 0 ? 0 : first->page_tokens + (index - 1) * others->page_tokens;
+  }
+  [[nodiscard]] std::size_t pages_for(std::size_t slots) const noexcept {
+    if (slots <= first->page_tokens) return slots == 0 ? 0 : 1;
+    return 1 + others->pages_for(slots - first->page_tokens);
+  }
+};
 
 class page_list {
  public:
@@ -40,23 +59,34 @@ class page_list {
     std::uint32_t at_ = 0;
   };
 
+  // Both outlive the list, which must be empty when it goes.
+  page_list(page_pool& pool, const page_sizes& sizes) noexcept : pool_(&pool), sizes_(sizes) {}
+
+  [[nodiscard]] page_pool& pool() const noexcept { return *pool_; }
+  [[nodiscard]] const page_sizes& sizes() const noexcept { return sizes_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   // Blocks that hold them.
   [[nodiscard]] std::size_t blocks() const noexcept {
     return (first_.at_ + size_ + page_block::capacity - 1) / page_block::capacity;
   }
+  // Of the pages.
+  [[nodiscard]] std::size_t slots() const noexcept { return sizes_.slots_before(size_); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return size_ == 0 ? 0 : sizes_.first->page_bytes() + (size_ - 1) * sizes_.others->page_bytes();
+  }
   // Of no page where the list is empty.
   [[nodiscard]] cursor first() const noexcept { return first_; }
   [[nodiscard]] cursor last() const noexcept { return last_; }
 
   // Appends a new page. False where the pool refuses, and then nothing changed.
-  [[nodiscard]] bool try_append(page_pool& pool) noexcept {
-    page* const taken = pool.try_take_page();
+  [[nodiscard]] bool try_append() noexcept {
+    const page_layout& size = sizes_.of(size_);
+    page* const taken = pool_->try_take_page(size);
     if (taken == nullptr) return false;
-    page_block* const block = needs_block() ? pool.try_take_block() : nullptr;
+    page_block* const block = needs_block() ? pool_->try_take_block() : nullptr;
     if (needs_block() && block == nullptr) {
-      pool.release_page(taken);
+      pool_->release_page(taken, size);
       return false;
     }
     append(taken, block);
@@ -64,27 +94,28 @@ class page_list {
   }
   // Appends a page of another list. Throws what the memory resource throws, and then nothing
   // changed.
-  void append_shared(page* original, page_pool& pool) {
-    page_block* const block = needs_block() ? pool.take_shared_block() : nullptr;
+  void append_shared(page* original) {
+    page_block* const block = needs_block() ? pool_->take_shared_block() : nullptr;
     append(page_pool::share_page(original), block);
   }
-  void drop_first(page_pool& pool) noexcept {
-    pool.release_page(*first_);
-    if (--size_ == 0) return drop_block(pool);
+  // All pages must be of one size.
+  void drop_first() noexcept {
+    pool_->release_page(*first_, *sizes_.first);
+    if (--size_ == 0) return drop_block();
     page_block* const block = first_.block_;
     ++first_;
     if (first_.block_ == block) return;
     first_.block_->previous = nullptr;
-    pool.release_block(block);
+    pool_->release_block(block);
   }
-  void drop_last(page_pool& pool) noexcept {
-    pool.release_page(*last_);
-    if (--size_ == 0) return drop_block(pool);
+  void drop_last() noexcept {
+    pool_->release_page(*last_, sizes_.of(--size_));
+    if (size_ == 0) return drop_block();
     page_block* const block = last_.block_;
     --last_;
     if (last_.block_ == block) return;
     last_.block_->next = nullptr;
-    pool.release_block(block);
+    pool_->release_block(block);
   }
 
  private:
@@ -107,11 +138,13 @@ class page_list {
     ++size_;
   }
   // The only one, of no page.
-  void drop_block(page_pool& pool) noexcept {
-    pool.release_block(first_.block_);
+  void drop_block() noexcept {
+    pool_->release_block(first_.block_);
     first_ = last_ = {};
   }
 
+  page_pool* pool_;
+  page_sizes sizes_;
   cursor first_, last_;
   std::size_t size_ = 0;
 };

@@ -2,6 +2,8 @@
 //
 // Pages: a fixed number of row slots each, handed out and taken back by one pool for all heads and
 // sequences of a manager. A page may be shared by forks; shared pages are never written.
+// They come in two sizes: short streams take small ones, where there is no limit to pages and no
+// reserve; for those all pages are alike.
 //
 //   page = [references | positions [page_tokens] | keys [page_tokens, key_bytes] | values [...]]
 //
@@ -81,17 +83,22 @@ struct page_block {
 
 class page_pool {
  public:
+  static constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
+
   // limit: pages that may be out at once. reserved: pages, with a block for each, taken now and
   // kept, at most limit; with reserved == limit no later call but take_shared_block() asks the
   // memory resource for anything.
   page_pool(const page_layout& layout, std::size_t limit, std::size_t reserved,
             std::pmr::memory_resource* memory)
       : layout_(layout),
+        small_layout_(limit == unlimited && reserved == 0 ? small(layout) : layout),
         limit_(limit),
         pages_(layout.page_bytes(), page_layout::alignment, reserved, memory),
+        small_pages_(small_layout_.page_bytes(), page_layout::alignment, 0, memory),
         blocks_(sizeof(page_block), page_layout::alignment, reserved, memory) {}
 
   [[nodiscard]] const page_layout& layout() const noexcept { return layout_; }
+  [[nodiscard]] const page_layout& small_layout() const noexcept { return small_layout_; }
   [[nodiscard]] std::size_t pages_in_use() const noexcept { return in_use_; }
   [[nodiscard]] std::size_t available() const noexcept { return limit_ - in_use_; }
   [[nodiscard]] std::size_t block_bytes() const noexcept { return blocks_.block_bytes(); }
@@ -100,10 +107,11 @@ class page_pool {
            blocks_.idle_blocks() * blocks_.block_bytes();
   }
 
-  // A page of the caller's own; nullptr at the limit or where memory refuses.
-  [[nodiscard]] page* try_take_page() noexcept {
+  // A page of the caller's own; nullptr at the limit or where memory refuses. size: one of the two
+  // layouts.
+  [[nodiscard]] page* try_take_page(const page_layout& size) noexcept {
     if (in_use_ == limit_) return nullptr;
-    void* const block = pages_.try_take();
+    void* const block = blocks_of(size).try_take();
     if (block == nullptr) return nullptr;
     ++in_use_;
     return ::new (block) page{1};
@@ -112,9 +120,9 @@ class page_pool {
     ++p->references;
     return p;
   }
-  void release_page(page* p) noexcept {
+  void release_page(page* p, const page_layout& size) noexcept {
     if (--p->references != 0) return;
-    pages_.give_back(p);
+    blocks_of(size).give_back(p);
     --in_use_;
   }
 
@@ -131,10 +139,21 @@ class page_pool {
   void release_block(page_block* block) noexcept { blocks_.give_back(block); }
 
  private:
+  // A quarter, but not so few rows that a page's head counts.
+  [[nodiscard]] static page_layout small(page_layout layout) noexcept {
+    layout.page_tokens = std::min(layout.page_tokens, std::max(8U, layout.page_tokens / 4));
+    return layout;
+  }
+  [[nodiscard]] block_pool& blocks_of(const page_layout& size) noexcept {
+    return size.page_tokens == layout_.page_tokens ? pages_ : small_pages_;
+  }
+
   page_layout layout_;
+  page_layout small_layout_;
   std::size_t limit_;
   std::size_t in_use_ = 0;
   block_pool pages_;
+  block_pool small_pages_;
   block_pool blocks_;
 };
 

@@ -38,8 +38,13 @@ class ranked_pool {
   using stream_span = std::span<const token_stream>;  // the head's, by ascending lifetime
 
   // Throws what the memory resource throws.
-  ranked_pool(token_count capacity, stream_span streams, std::pmr::memory_resource* memory)
-      : members_(capacity, memory), stored_(memory), scores_(streams.size(), memory), log_(memory) {
+  ranked_pool(token_count capacity, stream_span streams, page_pool& pages,
+              std::pmr::memory_resource* memory)
+      : members_(capacity, memory),
+        stored_(pages, memory),
+        unstored_(forever, pages),
+        scores_(streams.size(), memory),
+        log_(memory) {
     for (const token_stream& stream : streams)
       if (stream.lifetime() != forever) scores_.emplace_back(memory);
   }
@@ -69,17 +74,14 @@ class ranked_pool {
   }
 
   // Pages that a step takes until it ends, at most.
-  [[nodiscard]] std::size_t pages_needed(const pool_demand& demand,
-                                         const page_layout& layout) const noexcept {
-    return stored_.more_pages(members_after(demand), layout) +
-           stored_.copies(entries_after(demand)) +
-           unstored_.pages_needed(winners_unstored(demand), layout);
+  [[nodiscard]] std::size_t pages_needed(const pool_demand& demand) const noexcept {
+    return stored_.more_pages(members_after(demand)) + stored_.copies(entries_after(demand)) +
+           unstored_.pages_needed(winners_unstored(demand));
   }
   // added: rows that the step adds to each finite stream. undo_from: no rollback after the step
   // goes further back. False where pages or memory refuse; cancel() then undoes.
   [[nodiscard]] bool try_begin(const pool_demand& demand, std::span<const std::size_t> added,
-                               position first, token_count queries, position undo_from,
-                               page_pool& pool) noexcept {
+                               position first, token_count queries, position undo_from) noexcept {
     next_query_ = first_query_ = first;
     undo_from_ = undo_from;
     marks_before_ = log_.size();
@@ -88,27 +90,26 @@ class ranked_pool {
     written_ = false;
     const position after = first + queries;
     const std::size_t undone = after - std::clamp(undo_from, first, after);
-    return memory_suffices([&] { reserve(demand, added, undone + 1, pool.layout()); }) &&
-           stored_.try_take(members_after(demand), entries_after(demand), pool) &&
-           unstored_.try_extend(winners_unstored(demand), pool);
+    return memory_suffices([&] { reserve(demand, added, undone + 1); }) &&
+           stored_.try_take(members_after(demand), entries_after(demand)) &&
+           unstored_.try_extend(winners_unstored(demand));
   }
   // weights: the probabilities that the query gave to the rows it sees, [query heads, rows seen] in
   // the order of for_each_slab. Counts them; then the tokens whose lifetime ends compete.
-  void observe(position query, headwise::rows<const float> weights, stream_span streams,
-               const page_layout& layout) noexcept {
+  void observe(position query, headwise::rows<const float> weights, stream_span streams) noexcept {
     HEADWISE_EXPECTS(query == next_query_ && shown_,
                      "a ranked head attends its queries in order, each counted once");
     HEADWISE_EXPECTS(written_, "a ranked head is shown attention before its rows are written");
-    HEADWISE_EXPECTS(weights.width == for_each_score(query, query + 1, streams, layout,
-                                                     [](float&, std::size_t) {}),
-                     "observe needs one weight for each row that is seen");
-    remember(query, streams, layout);
-    for_each_score(query, query + 1, streams, layout, [&](float& score, std::size_t at) {
+    HEADWISE_EXPECTS(
+        weights.width == for_each_score(query, query + 1, streams, [](float&, std::size_t) {}),
+        "observe needs one weight for each row that is seen");
+    remember(query, streams);
+    for_each_score(query, query + 1, streams, [&](float& score, std::size_t at) {
       float sum = 0.0F;
       for (std::size_t head = 0; head < weights.count; ++head) sum += weights[head][at];
       score += sum;
     });
-    expire(query, streams, layout);
+    expire(query, streams);
   }
   // For a prompt: column_sums [first + queries], by position, over all its queries and query heads
   // that are not observed. All whose lifetime ends before the newest query compete, with these
@@ -116,16 +117,16 @@ class ranked_pool {
   // finite stream takes or would take, in order.
   template <class ForEachOwn>
   void observe_prompt(std::span<const float> column_sums, stream_span streams,
-                      const page_layout& layout, ForEachOwn&& for_each_own) noexcept {
+                      ForEachOwn&& for_each_own) noexcept {
     HEADWISE_EXPECTS(!shown_, "column sums come once, before the rows of a last_query step");
     const auto newest = static_cast<position>(column_sums.size() - 1);
-    remember(first_query_, streams, layout);
+    remember(first_query_, streams);
     for (token_count slot = 0; slot < members_.size(); ++slot)
       members_.score_before(first_query_, slot) += column_sums[members_.newest(slot).pos];
     std::array<std::size_t, lifetime_set::capacity> index{};
     for (std::uint32_t s = 0; s < scores_.size(); ++s) {
       index[s] = streams[s].rows();
-      streams[s].for_each_position(layout, [&](position pos, std::size_t at) {
+      streams[s].for_each_position([&](position pos, std::size_t at) {
         if (streams[s].expired(pos, first_query_)) return;
         scores_[s][at] += column_sums[pos];
         if (streams[s].expired(pos, newest)) members_.compete(s, pos, scores_[s][at], newest - 1);
@@ -145,41 +146,39 @@ class ranked_pool {
   // The attention of a prompt is known, or the step is none: rows may be written.
   [[nodiscard]] bool is_shown() const noexcept { return shown_; }
   // The slot of a token of the step that no stream takes; nullopt where it won none.
-  [[nodiscard]] std::optional<token_stream::slot> unstored_slot(
-      position pos, const page_layout& layout) noexcept {
+  [[nodiscard]] std::optional<token_stream::slot> unstored_slot(position pos) noexcept {
     const auto entries = members_.entries_from(first_query_);
     const auto found = std::lower_bound(entries.begin(), entries.end(), pos,
                                         [](const pool_entry& e, position p) { return e.pos < p; });
     if (found == entries.end() || found->pos != pos || found->stream != no_stream)
       return std::nullopt;
-    return unstored_.next_slot(layout);
+    return unstored_.next_slot();
   }
 
   // Before the streams commit. after: the new length. What entered before the query `settled` does
   // so for good.
-  void commit(position after, position settled, stream_span streams, page_pool& pool) noexcept {
-    if (prompt_ && next_query_ + 1 == after) expire(next_query_, streams, pool.layout());
+  void commit(position after, position settled, stream_span streams) noexcept {
+    if (prompt_ && next_query_ + 1 == after) expire(next_query_, streams);
     HEADWISE_EXPECTS(next_query_ == after && shown_,
                      "commit of a step whose attention a ranked head was not shown");
-    members_.settle(settled, [&](const pool_entry& e) {
-      stored_.put(e.slot, e.pos, row_of(e, streams, pool.layout()), pool);
-    });
+    members_.settle(settled,
+                    [&](const pool_entry& e) { stored_.put(e.slot, e.pos, row_of(e, streams)); });
     log_.forget_before(undo_from_);
-    end_step(pool);
+    end_step();
   }
   // Before the streams cancel.
-  void cancel(stream_span streams, page_pool& pool) noexcept {
+  void cancel(stream_span streams) noexcept {
     while (log_.size() > marks_before_ + 1) log_.pop();
-    if (log_.size() > marks_before_) take_back(streams, pool.layout());
+    if (log_.size() > marks_before_) take_back(streams);
     next_query_ = first_query_;
-    end_step(pool);
+    end_step();
   }
   // Before the streams roll back. length: 0, or one that undo_from of the last step allowed.
-  void rollback(position length, stream_span streams, page_pool& pool) noexcept {
-    if (length == 0) return clear(pool);
-    while (log_.size() > 0 && log_.query() >= length) take_back(streams, pool.layout());
+  void rollback(position length, stream_span streams) noexcept {
+    if (length == 0) return clear();
+    while (log_.size() > 0 && log_.query() >= length) take_back(streams);
     next_query_ = length;
-    stored_.give_back(members_.size(), pool);
+    stored_.give_back(members_.size());
   }
   // After the streams freed their oldest rows, or took back their newest: the scores follow.
   void follow(stream_span streams, bool oldest_left) noexcept {
@@ -188,8 +187,8 @@ class ranked_pool {
       oldest_left ? scores_[s].drop_front(gone) : scores_[s].drop_back(gone);
     }
   }
-  void clear(page_pool& pool) noexcept {
-    stored_.clear(pool);
+  void clear() noexcept {
+    stored_.clear();
     members_.clear();
     log_.clear();
     next_query_ = 0;
@@ -197,23 +196,23 @@ class ranked_pool {
 
   // fn(slab) for the members at `query`, by slot. O(members).
   template <class Fn>
-  void for_each_slab(position query, stream_span streams, const page_layout& layout, Fn& fn) const {
+  void for_each_slab(position query, stream_span streams, Fn& fn) const {
     token_count run = 0, slot = 0;
     for (; slot < members_.size(); ++slot) {
       const pool_entry* const e = members_.entry_before(query, slot);
       if (e == nullptr && slot >= stored_.rows()) break;
       if (e == nullptr) continue;
-      stored_.for_each_slab(run, slot, layout, fn);
-      fn(row_of(*e, streams, layout));
+      stored_.for_each_slab(run, slot, fn);
+      fn(row_of(*e, streams));
       run = slot + 1;
     }
-    stored_.for_each_slab(run, slot, layout, fn);
+    stored_.for_each_slab(run, slot, fn);
   }
   // fn(position, score) for each row that the next query may see and that has a score.
   template <class Fn>
-  void for_each_scored(stream_span streams, const page_layout& layout, Fn&& fn) const {
+  void for_each_scored(stream_span streams, Fn&& fn) const {
     for (std::size_t s = 0; s < scores_.size(); ++s)
-      streams[s].for_each_position(layout, [&](position pos, std::size_t at) {
+      streams[s].for_each_position([&](position pos, std::size_t at) {
         if (!streams[s].expired(pos, next_query_)) fn(pos, scores_[s][at]);
       });
     for (token_count slot = 0; slot < members_.size(); ++slot)
@@ -223,25 +222,24 @@ class ranked_pool {
   // Between steps. Throws as the archive does; false where pages or memory refuse; clear() then
   // frees. Check is_sound() before any other use.
   template <class Archive>
-  [[nodiscard]] bool transfer(Archive& archive, page_pool& pool) {
+  [[nodiscard]] bool transfer(Archive& archive) {
     members_.transfer(archive);
     for (score_fifo& scores : scores_) scores.transfer(archive);
     log_.transfer(archive);
     archive.number(next_query_);
-    return stored_.transfer(archive, members_.size(), pool);
+    return stored_.transfer(archive, members_.size());
   }
   // No token competes twice, and none that a query from `first` on sees in a stream is a member.
   // Only where is_sound(). O(members * log(members) + pages); throws what the memory resource
   // throws.
-  [[nodiscard]] bool holds_each_once(position first, stream_span streams, const page_layout& layout,
+  [[nodiscard]] bool holds_each_once(position first, stream_span streams,
                                      std::pmr::memory_resource* memory) const {
     flat_vector<position> all(memory);
     all.reserve(stored_.rows() + members_.entries());
-    for (token_count slot = 0; slot < stored_.rows(); ++slot)
-      all.push_back(stored_.pos(slot, layout));
+    for (token_count slot = 0; slot < stored_.rows(); ++slot) all.push_back(stored_.pos(slot));
     std::sort(all.begin(), all.end());
     for (const token_stream& stream : streams) {
-      token_stream::cursor row(stream, layout);
+      token_stream::cursor row(stream);
       for (const position pos : all)
         if (!stream.expired(pos, first) && row.find(pos)) return false;
     }
@@ -254,23 +252,22 @@ class ranked_pool {
   // need, in each slot the row of its settled member, for each entry a row whose lifetime ended
   // with the entry's query, and for each query from undo_floor on a score in the log for each row
   // that it saw. O(rows + members).
-  [[nodiscard]] bool is_sound(position undo_floor, token_count length, stream_span streams,
-                              const page_layout& layout) noexcept {
+  [[nodiscard]] bool is_sound(position undo_floor, token_count length,
+                              stream_span streams) noexcept {
     bool sound = members_.is_sound(stored_.rows(), length, scores_.size()) &&
                  next_query_ == length && unstored_.rows() == 0 &&
-                 stored_.more_pages(members_.size(), layout) == 0;
+                 stored_.more_pages(members_.size()) == 0;
     for (std::size_t s = 0; sound && s < scores_.size(); ++s)
       sound = scores_[s].size() == streams[s].rows();
     for (token_count slot = 0; sound && slot < stored_.rows(); ++slot)
-      sound = stored_.pos(slot, layout) < length &&
-              stored_.pos(slot, layout) == members_.settled(slot).pos;
+      sound = stored_.pos(slot) < length && stored_.pos(slot) == members_.settled(slot).pos;
     for (const pool_entry& e : members_.all_entries())
-      sound = sound && streams[e.stream].find(e.pos, layout).has_value() &&
+      sound = sound && streams[e.stream].find(e.pos).has_value() &&
               streams[e.stream].expired(e.pos, e.query + 1) &&
               !streams[e.stream].expired(e.pos, e.query);
     return sound && log_.is_sound(undo_floor, length, [&](position query, std::size_t count) {
       std::size_t scored = 0;
-      for_each_score(query, query, streams, layout, [&](float&, std::size_t) { ++scored; });
+      for_each_score(query, query, streams, [&](float&, std::size_t) { ++scored; });
       return scored == count;
     });
   }
@@ -291,41 +288,37 @@ class ranked_pool {
     return members_.entries() + (demand.prompt ? std::min(demand.expiring, most) : demand.expiring);
   }
 
-  void reserve(const pool_demand& demand, std::span<const std::size_t> added, std::size_t marks,
-               const page_layout& layout) {
+  void reserve(const pool_demand& demand, std::span<const std::size_t> added, std::size_t marks) {
     std::size_t scored = members_after(demand);
     for (std::size_t s = 0; s < scores_.size(); ++s) {
       scores_[s].reserve(scores_[s].size() + added[s]);
       scored += scores_[s].size() + added[s];
     }
-    stored_.reserve(members_after(demand), entries_after(demand), layout);
+    stored_.reserve(members_after(demand), entries_after(demand));
     members_.reserve(members_after(demand), entries_after(demand));
     log_.reserve_more(marks, marks * scored);
     for (std::size_t s = 0; s < scores_.size(); ++s)
       for (std::size_t i = 0; i < added[s]; ++i) scores_[s].push(0.0F);
   }
-  void end_step(page_pool& pool) noexcept {
-    stored_.give_back(members_.size(), pool);
-    unstored_.cancel(pool);
+  void end_step() noexcept {
+    stored_.give_back(members_.size());
+    unstored_.cancel();
     prompt_ = false;
   }
-  [[nodiscard]] slab row_of(const pool_entry& e, stream_span streams,
-                            const page_layout& layout) const noexcept {
+  [[nodiscard]] slab row_of(const pool_entry& e, stream_span streams) const noexcept {
     const token_stream& holder = e.stream == no_stream ? unstored_ : streams[e.stream];
-    const auto found = holder.find(e.pos, layout);
+    const auto found = holder.find(e.pos);
     HEADWISE_EXPECTS(found.has_value(), "a heavy hitter is read before its row is written");
     return found->row;
   }
   // fn(score, index among the rows seen) for each row before `end` that the query sees and that has
   // a score, in the order of for_each_slab. Returns the number of all such rows.
   template <class Fn>
-  std::size_t for_each_score(position query, position end, stream_span streams,
-                             const page_layout& layout, Fn&& fn) noexcept {
+  std::size_t for_each_score(position query, position end, stream_span streams, Fn&& fn) noexcept {
     std::size_t seen = 0;
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      const std::size_t first =
-          streams[s].index_of(oldest_seen(query, streams[s].lifetime()), layout);
-      const std::size_t last = streams[s].index_of(end, layout);
+      const std::size_t first = streams[s].index_of(oldest_seen(query, streams[s].lifetime()));
+      const std::size_t last = streams[s].index_of(end);
       if (s < scores_.size())
         for (std::size_t i = first; i < last; ++i) fn(scores_[s][i], seen + (i - first));
       seen += last - first;
@@ -339,36 +332,34 @@ class ranked_pool {
 
   // Where the step, from its first query on, or a later rollback may have to take the query back.
   // Its own row would go too.
-  void remember(position query, stream_span streams, const page_layout& layout) noexcept {
+  void remember(position query, stream_span streams) noexcept {
     if (log_.size() > marks_before_ && query < undo_from_) return;
     log_.open(query);
-    for_each_score(query, query, streams, layout,
-                   [&](float& score, std::size_t) { log_.push(score); });
+    for_each_score(query, query, streams, [&](float& score, std::size_t) { log_.push(score); });
   }
   // Undoes all from the query of the newest mark on.
-  void take_back(stream_span streams, const page_layout& layout) noexcept {
+  void take_back(stream_span streams) noexcept {
     const position query = log_.query();
     members_.take_back(query);
     const float* before = log_.newest();
-    for_each_score(query, query, streams, layout,
-                   [&](float& score, std::size_t) { score = *before++; });
+    for_each_score(query, query, streams, [&](float& score, std::size_t) { score = *before++; });
     log_.pop();
   }
   // The token of each stream whose lifetime ends with the query competes.
-  void expire(position query, stream_span streams, const page_layout& layout) noexcept {
+  void expire(position query, stream_span streams) noexcept {
     next_query_ = query + 1;
     for (std::uint32_t s = 0; s < scores_.size(); ++s) {
       const token_count lifetime = streams[s].lifetime();
       if (lifetime > query + 1) continue;
       const position pos = oldest_seen(query, lifetime);
-      if (const auto found = streams[s].find(pos, layout))
+      if (const auto found = streams[s].find(pos))
         members_.compete(s, pos, scores_[s][found->index], query);
     }
   }
 
   pool_members members_;
   slot_pages stored_;                // the rows of settled members
-  token_stream unstored_{forever};   // winners of a prompt that no stream keeps, until commit
+  token_stream unstored_;            // winners of a prompt that no stream keeps, until commit
   fixed_vector<score_fifo> scores_;  // [finite streams]
   score_log log_;
   position next_query_ = 0;

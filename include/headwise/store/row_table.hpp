@@ -38,26 +38,26 @@ class row_table {
       HEADWISE_EXPECTS(lifetimes.size() > 0 && lifetimes[0] > 0,
                        "a policy gives no lifetimes, or one below 1");
       first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
-      for (const token_count lifetime : lifetimes) streams_.push_back(token_stream(lifetime));
+      for (const token_count lifetime : lifetimes)
+        streams_.push_back(token_stream(lifetime, pages));
     }
     first_stream_.push_back(static_cast<std::uint32_t>(streams_.size()));
     for (std::size_t head = 0; head < heads; ++head)
       if (const token_count rows = pool_rows_of(head); rows > 0) {
         pool_of_[head] = static_cast<std::uint32_t>(pools_.size());
-        pools_.emplace_back(rows, std::as_const(*this).streams(head), memory);
+        pools_.emplace_back(rows, std::as_const(*this).streams(head), pages, memory);
       }
   }
   row_table(const row_table&) = delete;
   row_table& operator=(const row_table&) = delete;
   ~row_table() {
-    for (token_stream& stream : streams_) stream.clear(*pages_);
-    for (ranked_pool& pool : pools_) pool.clear(*pages_);
+    for (token_stream& stream : streams_) stream.clear();
+    for (ranked_pool& pool : pools_) pool.clear();
   }
   // Gives `copy`, an empty table of the same heads, the same rows. Throws what the memory resource
   // throws; the copy then holds what was shared by that time.
   void share_with(row_table& copy) const {
-    for (std::size_t i = 0; i < streams_.size(); ++i)
-      streams_[i].share_with(copy.streams_[i], *pages_);
+    for (std::size_t i = 0; i < streams_.size(); ++i) streams_[i].share_with(copy.streams_[i]);
     for (std::size_t i = 0; i < pools_.size(); ++i) pools_[i].share_with(copy.pools_[i]);
   }
 
@@ -79,7 +79,7 @@ class row_table {
     for (std::size_t h = 0; h + 1 < first_stream_.size(); ++h) {
       const head_rows rows = head(h);
       const position first = rows.pool == nullptr ? keep_from : std::max(keep_from, ranked_from);
-      if (!rows.holds_each_once(first, pages_->layout(), streams_.memory())) return false;
+      if (!rows.holds_each_once(first, streams_.memory())) return false;
     }
     return true;
   }
@@ -91,17 +91,24 @@ class row_table {
     for (const ranked_pool& pool : pools_) sum += pool.rows();
     return sum;
   }
-  [[nodiscard]] std::size_t pages_held() const noexcept {
+  [[nodiscard]] std::size_t slots() const noexcept {
     std::size_t sum = 0;
-    for (const token_stream& stream : streams_) sum += stream.pages();
-    for (const ranked_pool& pool : pools_) sum += pool.pages();
+    for (const token_stream& stream : streams_) sum += stream.pages().slots();
+    for (const ranked_pool& pool : pools_) sum += pool.pages() * pages_->layout().page_tokens;
+    return sum;
+  }
+  [[nodiscard]] std::size_t page_bytes() const noexcept {
+    std::size_t sum = 0;
+    for (const token_stream& stream : streams_) sum += stream.pages().bytes();
+    for (const ranked_pool& pool : pools_) sum += pool.pages() * pages_->layout().page_bytes();
     return sum;
   }
   // Beside the pages: tables, lists of pages, scores.
   [[nodiscard]] std::size_t table_bytes() const noexcept {
     std::size_t bytes = (first_stream_.capacity() + pool_of_.capacity()) * sizeof(std::uint32_t) +
                         streams_.capacity() * sizeof(token_stream) + pools_.held_bytes();
-    for (const token_stream& stream : streams_) bytes += stream.blocks() * pages_->block_bytes();
+    for (const token_stream& stream : streams_)
+      bytes += stream.pages().blocks() * pages_->block_bytes();
     for (const ranked_pool& pool : pools_) bytes += pool.metadata_bytes();
     return bytes;
   }

@@ -22,7 +22,8 @@ namespace detail {
 
 class slot_pages {
  public:
-  explicit slot_pages(std::pmr::memory_resource* memory) : pages_(memory), spares_(memory) {}
+  slot_pages(page_pool& pool, std::pmr::memory_resource* memory)
+      : pool_(&pool), pages_(memory), spares_(memory) {}
   // Gives `copy`, which is empty, the same rows. Throws what the memory resource throws, and then
   // has shared nothing.
   void share_with(slot_pages& copy) const {
@@ -37,25 +38,24 @@ class slot_pages {
   [[nodiscard]] std::size_t held_bytes() const noexcept {
     return pages_.held_bytes() + spares_.held_bytes();
   }
-  [[nodiscard]] position pos(token_count slot, const page_layout& layout) const noexcept {
-    return pages_[slot / layout.page_tokens]->positions(layout)[slot % layout.page_tokens];
+  [[nodiscard]] position pos(token_count slot) const noexcept {
+    return pages_[slot / layout().page_tokens]->positions(layout())[slot % layout().page_tokens];
   }
   // fn(slab) for the rows in the slots begin .. end, by slot.
   template <class Fn>
-  void for_each_slab(token_count begin, token_count end, const page_layout& layout, Fn& fn) const {
+  void for_each_slab(token_count begin, token_count end, Fn& fn) const {
     while (begin < end) {
-      page* const p = pages_[begin / layout.page_tokens];
-      const std::uint32_t at = begin % layout.page_tokens;
-      const std::uint32_t count = std::min(end - begin, layout.page_tokens - at);
-      fn(slab{p->positions(layout) + at, p->key(layout, at), p->value(layout, at), count});
+      page* const p = pages_[begin / layout().page_tokens];
+      const std::uint32_t at = begin % layout().page_tokens;
+      const std::uint32_t count = std::min(end - begin, layout().page_tokens - at);
+      fn(slab{p->positions(layout()) + at, p->key(layout(), at), p->value(layout(), at), count});
       begin += count;
     }
   }
 
   // Pages for that many slots, beyond those that are there.
-  [[nodiscard]] std::size_t more_pages(std::size_t slots,
-                                       const page_layout& layout) const noexcept {
-    return layout.pages_for(slots) - pages_.size();
+  [[nodiscard]] std::size_t more_pages(std::size_t slots) const noexcept {
+    return layout().pages_for(slots) - pages_.size();
   }
   // Pages that `writes` puts may have to copy.
   [[nodiscard]] std::size_t copies(std::size_t writes) const noexcept {
@@ -64,80 +64,79 @@ class slot_pages {
     return std::min(shared, writes);
   }
   // Throws what the memory resource throws.
-  void reserve(std::size_t slots, std::size_t writes, const page_layout& layout) {
-    pages_.reserve_amortized(layout.pages_for(slots));
+  void reserve(std::size_t slots, std::size_t writes) {
+    pages_.reserve_amortized(layout().pages_for(slots));
     spares_.reserve_amortized(copies(writes));
   }
   // Takes the pages for `slots` slots and `writes` puts. False where the pool refuses; give_back()
   // then undoes. Room must be reserved.
-  [[nodiscard]] bool try_take(std::size_t slots, std::size_t writes, page_pool& pool) noexcept {
-    return try_take_into(spares_, copies(writes), pool) &&
-           try_take_into(pages_, more_pages(slots, pool.layout()), pool);
+  [[nodiscard]] bool try_take(std::size_t slots, std::size_t writes) noexcept {
+    return try_take_into(spares_, copies(writes)) && try_take_into(pages_, more_pages(slots));
   }
   // Writes over the row of the slot, or the next one.
-  void put(token_count slot, position pos, const slab& row, page_pool& pool) noexcept {
-    const page_layout& layout = pool.layout();
-    page*& p = pages_[slot / layout.page_tokens];
-    const std::uint32_t at = slot % layout.page_tokens;
+  void put(token_count slot, position pos, const slab& row) noexcept {
+    page*& p = pages_[slot / layout().page_tokens];
+    const std::uint32_t at = slot % layout().page_tokens;
     if (p->references > 1) {
       page* const own = spares_.back();
       spares_.pop_back();
-      std::memcpy(own->positions(layout), p->positions(layout),
-                  layout.page_bytes() - layout.positions_at());
-      pool.release_page(std::exchange(p, own));
+      std::memcpy(own->positions(layout()), p->positions(layout()),
+                  layout().page_bytes() - layout().positions_at());
+      pool_->release_page(std::exchange(p, own), layout());
     }
-    p->positions(layout)[at] = pos;
-    std::memcpy(p->key(layout, at), row.keys, layout.key_bytes);
-    std::memcpy(p->value(layout, at), row.values, layout.value_bytes);
+    p->positions(layout())[at] = pos;
+    std::memcpy(p->key(layout(), at), row.keys, layout().key_bytes);
+    std::memcpy(p->value(layout(), at), row.values, layout().value_bytes);
     rows_ = std::max(rows_, slot + 1);
   }
   // Returns what was taken and is not needed for `slots` slots.
-  void give_back(std::size_t slots, page_pool& pool) noexcept {
-    release(spares_, 0, pool);
-    release(pages_, pool.layout().pages_for(slots), pool);
+  void give_back(std::size_t slots) noexcept {
+    release(spares_, 0);
+    release(pages_, layout().pages_for(slots));
   }
   // With pages for `slots` slots, of which the first rows() hold a row. Throws as the archive does;
   // false where pages or memory refuse; clear() then frees.
   template <class Archive>
-  [[nodiscard]] bool transfer(Archive& archive, std::size_t slots, page_pool& pool) {
-    const page_layout& layout = pool.layout();
+  [[nodiscard]] bool transfer(Archive& archive, std::size_t slots) {
     token_count count = rows_;
     archive.number(count);
     if constexpr (Archive::loading) {
       if (count > slots)
         archive.fail(error_code::malformed, std::to_string(count) + " rows of heavy hitters",
                      "at most one for each of " + std::to_string(slots) + " members");
-      if (!memory_suffices([&] { reserve(slots, 0, layout); })) return false;
+      if (!memory_suffices([&] { reserve(slots, 0); })) return false;
       rows_ = count;
     }
     for (token_count slot = 0; slot < count; ++slot) {
       // A page when its first row is there: no file takes memory for rows that it does not hold.
       if constexpr (Archive::loading)
-        if (!try_take(slot + 1, 0, pool)) return false;
-      pages_[slot / layout.page_tokens]->transfer_row(archive, layout, slot % layout.page_tokens);
+        if (!try_take(slot + 1, 0)) return false;
+      pages_[slot / layout().page_tokens]->transfer_row(archive, layout(),
+                                                        slot % layout().page_tokens);
     }
-    if constexpr (Archive::loading) return try_take(slots, 0, pool);
+    if constexpr (Archive::loading) return try_take(slots, 0);
     return true;
   }
-  void clear(page_pool& pool) noexcept {
-    give_back(0, pool);
+  void clear() noexcept {
+    give_back(0);
     rows_ = 0;
   }
 
  private:
-  [[nodiscard]] static bool try_take_into(flat_vector<page*>& to, std::size_t count,
-                                          page_pool& pool) noexcept {
+  [[nodiscard]] const page_layout& layout() const noexcept { return pool_->layout(); }
+  [[nodiscard]] bool try_take_into(flat_vector<page*>& to, std::size_t count) noexcept {
     for (; count > 0; --count) {
-      page* const taken = pool.try_take_page();
+      page* const taken = pool_->try_take_page(layout());
       if (taken == nullptr) return false;
       to.push_back(taken);
     }
     return true;
   }
-  static void release(flat_vector<page*>& from, std::size_t keep, page_pool& pool) noexcept {
-    for (; from.size() > keep; from.pop_back()) pool.release_page(from.back());
+  void release(flat_vector<page*>& from, std::size_t keep) noexcept {
+    for (; from.size() > keep; from.pop_back()) pool_->release_page(from.back(), layout());
   }
 
+  page_pool* pool_;
   token_count rows_ = 0;
   flat_vector<page*> pages_;
   flat_vector<page*> spares_;  // for copies within the step

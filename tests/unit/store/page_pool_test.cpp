@@ -83,32 +83,53 @@ TEST(page_pool, counts_pages_against_its_limit) {
   counting_resource memory;
   page_pool pool({4, 8, 8}, 3, 0, &memory);
   std::vector<page*> pages;
-  for (int i = 0; i < 3; ++i) pages.push_back(pool.try_take_page());
+  for (int i = 0; i < 3; ++i) pages.push_back(pool.try_take_page(pool.layout()));
   EXPECT_EQ(pool.available(), 0U);
   EXPECT_EQ(memory.bytes(), 3 * pool.layout().page_bytes());
-  EXPECT_EQ(pool.try_take_page(), nullptr);
+  EXPECT_EQ(pool.try_take_page(pool.layout()), nullptr);
   EXPECT_EQ(memory.bytes(), 3 * pool.layout().page_bytes());
-  pool.release_page(pages.back());
-  pages.back() = pool.try_take_page();
+  pool.release_page(pages.back(), pool.layout());
+  pages.back() = pool.try_take_page(pool.layout());
   EXPECT_NE(pages.back(), nullptr);
-  for (page* const p : pages) pool.release_page(p);
+  for (page* const p : pages) pool.release_page(p, pool.layout());
   EXPECT_EQ(pool.pages_in_use(), 0U);
+  EXPECT_EQ(memory.bytes(), 0U);
+}
+
+// A quarter of the rows, at least eight, where pages are neither limited nor reserved.
+TEST(page_pool, small_pages_are_for_pools_without_limit_or_reserve) {
+  counting_resource memory;
+  const auto small = [&](std::uint32_t page_tokens, std::size_t limit, std::size_t reserved) {
+    return page_pool({page_tokens, 8, 8}, limit, reserved, &memory).small_layout().page_tokens;
+  };
+  EXPECT_EQ(small(64, no_limit, 0), 16U);
+  EXPECT_EQ(small(32, no_limit, 0), 8U);
+  EXPECT_EQ(small(17, no_limit, 0), 8U);
+  EXPECT_EQ(small(5, no_limit, 0), 5U);
+  EXPECT_EQ(small(32, 100, 0), 32U);
+  EXPECT_EQ(small(32, no_limit, 2), 32U);
+
+  page_pool pool({32, 8, 8}, no_limit, 0, &memory);
+  page* const p = pool.try_take_page(pool.small_layout());
+  EXPECT_EQ(memory.bytes(), pool.small_layout().page_bytes());
+  EXPECT_EQ(pool.pages_in_use(), 1U);
+  pool.release_page(p, pool.small_layout());
   EXPECT_EQ(memory.bytes(), 0U);
 }
 
 TEST(page_pool, a_page_lives_as_long_as_its_last_reference) {
   counting_resource memory;
   page_pool pool({4, 8, 8}, no_limit, 0, &memory);
-  page* const p = pool.try_take_page();
+  page* const p = pool.try_take_page(pool.layout());
   EXPECT_EQ(page_pool::share_page(p), p);
   page_pool::share_page(p);
   EXPECT_EQ(p->references, 3U);
   EXPECT_EQ(pool.pages_in_use(), 1U);
-  pool.release_page(p);
-  pool.release_page(p);
+  pool.release_page(p, pool.layout());
+  pool.release_page(p, pool.layout());
   EXPECT_EQ(pool.pages_in_use(), 1U);
   EXPECT_EQ(p->references, 1U);
-  pool.release_page(p);
+  pool.release_page(p, pool.layout());
   EXPECT_EQ(pool.pages_in_use(), 0U);
   EXPECT_EQ(memory.bytes(), 0U);
 }

@@ -27,15 +27,15 @@ class stream_harness {
   explicit stream_harness(token_count lifetime, std::uint32_t page_tokens = 4,
                           std::size_t limit = 1000)
       : pool_({page_tokens, sizeof(position), sizeof(position)}, limit, 0, &memory_),
-        stream_(lifetime) {}
+        stream_(lifetime, pool_) {}
   stream_harness(const stream_harness&) = delete;
   stream_harness& operator=(const stream_harness&) = delete;
-  ~stream_harness() { stream_.clear(pool_); }
+  ~stream_harness() { stream_.clear(); }
 
   [[nodiscard]] bool begin(const positions& rows) {
-    if (!stream_.try_extend(rows.size(), pool_)) return false;
+    if (!stream_.try_extend(rows.size())) return false;
     for (const position pos : rows) {
-      const token_stream::slot slot = stream_.next_slot(pool_.layout());
+      const token_stream::slot slot = stream_.next_slot();
       *slot.pos = pos;
       std::memcpy(slot.key, &pos, sizeof pos);
       std::memcpy(slot.value, &pos, sizeof pos);
@@ -45,7 +45,7 @@ class stream_harness {
   void append(const positions& rows, position keep_from,
               std::optional<position> skipped = std::nullopt) {
     ASSERT_TRUE(begin(rows));
-    stream_.commit(keep_from, skipped, pool_);
+    stream_.commit(keep_from, skipped);
   }
   [[nodiscard]] positions seen(position query) {
     positions result;
@@ -58,7 +58,7 @@ class stream_harness {
         result.push_back(s.positions[i]);
       }
     };
-    stream_.for_each_slab(query, query, pool_.layout(), collect);
+    stream_.for_each_slab(query, query, collect);
     return result;
   }
 
@@ -75,9 +75,9 @@ TEST(token_stream, appends_and_evicts_in_order) {
   s.append({5}, 5);
   EXPECT_EQ(s.seen(5), (positions{3, 4, 5}));
   s.append({6}, 6);  // slot 3 of the first page has gone: the page too
-  EXPECT_EQ(s.stream_.pages(), 1U);
+  EXPECT_EQ(s.stream_.pages().size(), 1U);
   EXPECT_EQ(s.pool_.pages_in_use(), 1U);
-  EXPECT_EQ(s.stream_.oldest(s.pool_.layout()), position{4});
+  EXPECT_EQ(s.stream_.oldest(), position{4});
 }
 
 TEST(token_stream, sparse_positions) {
@@ -90,7 +90,7 @@ TEST(token_stream, sparse_positions) {
   EXPECT_EQ(s.seen(48), positions{});
   s.append({}, 60);
   EXPECT_EQ(s.stream_.rows(), 0U);
-  EXPECT_EQ(s.stream_.oldest(s.pool_.layout()), std::nullopt);
+  EXPECT_EQ(s.stream_.oldest(), std::nullopt);
   EXPECT_EQ(s.pool_.pages_in_use(), 0U);
   s.append({70}, 70);
   EXPECT_EQ(s.seen(70), (positions{70}));
@@ -107,24 +107,24 @@ TEST(token_stream, shows_parts_of_pages) {
   EXPECT_EQ(s.seen(62), (positions{53, 54}));  // 3
   EXPECT_EQ(s.seen(51), (positions{50, 51}));  // 4
   for (position pos = 0; pos < 60; ++pos)
-    EXPECT_EQ(s.stream_.holds(pos, s.pool_.layout()), pos <= 2 || (pos >= 50 && pos <= 54)) << pos;
+    EXPECT_EQ(s.stream_.holds(pos), pos <= 2 || (pos >= 50 && pos <= 54)) << pos;
 }
 
 // Slots that a step was promised, and has not filled, show nothing.
 TEST(token_stream, does_not_show_promised_slots) {
   stream_harness s(headwise::forever, 2);
-  ASSERT_TRUE(s.stream_.try_extend(5, s.pool_));
+  ASSERT_TRUE(s.stream_.try_extend(5));
   EXPECT_EQ(s.seen(9), positions{});
-  EXPECT_FALSE(s.stream_.holds(0, s.pool_.layout()));
-  for (position pos = 0; pos < 3; ++pos) *s.stream_.next_slot(s.pool_.layout()).pos = pos;
+  EXPECT_FALSE(s.stream_.holds(0));
+  for (position pos = 0; pos < 3; ++pos) *s.stream_.next_slot().pos = pos;
   positions seen;
   const auto collect = [&](const slab& shown) {
     seen.insert(seen.end(), shown.positions, shown.positions + shown.count);
   };
-  s.stream_.for_each_slab(9, 9, s.pool_.layout(), collect);
+  s.stream_.for_each_slab(9, 9, collect);
   EXPECT_EQ(seen, (positions{0, 1, 2}));
-  EXPECT_TRUE(s.stream_.holds(2, s.pool_.layout()));
-  s.stream_.cancel(s.pool_);
+  EXPECT_TRUE(s.stream_.holds(2));
+  s.stream_.cancel();
 }
 
 // 1. pages_needed is what try_extend takes  2. cancel gives it back  3. and the rows are as before
@@ -137,13 +137,13 @@ TEST(token_stream, extends_by_what_it_said_and_cancels) {
         for (std::size_t i = 0; i < before; ++i) rows[i] = static_cast<position>(i);
         s.append(rows, 0);
         const std::size_t used = s.pool_.pages_in_use();
-        const std::size_t needed = s.stream_.pages_needed(count, s.pool_.layout());
+        const std::size_t needed = s.stream_.pages_needed(count);
         positions more(count);
         for (std::size_t i = 0; i < count; ++i) more[i] = static_cast<position>(100 + i);
         ASSERT_TRUE(s.begin(more));
         EXPECT_EQ(s.pool_.pages_in_use(), used + needed);  // 1
         EXPECT_EQ(s.seen(200).size(), before + count);
-        s.stream_.cancel(s.pool_);
+        s.stream_.cancel();
         EXPECT_EQ(s.pool_.pages_in_use(), used);  // 2
         EXPECT_EQ(s.seen(200), rows);             // 3
         EXPECT_EQ(s.stream_.rows(), before);
@@ -153,8 +153,8 @@ TEST(token_stream, extends_by_what_it_said_and_cancels) {
 TEST(token_stream, a_refused_extension_can_be_undone) {
   stream_harness s(headwise::forever, 2, 3);
   s.append({0, 1, 2}, 0);
-  EXPECT_FALSE(s.stream_.try_extend(5, s.pool_));
-  s.stream_.cancel(s.pool_);
+  EXPECT_FALSE(s.stream_.try_extend(5));
+  s.stream_.cancel();
   EXPECT_EQ(s.seen(9), (positions{0, 1, 2}));
   EXPECT_EQ(s.pool_.pages_in_use(), 2U);
 }
@@ -163,7 +163,7 @@ TEST(token_stream, rollback_drops_rows_and_pages) {
   for (position length = 0; length <= 10; ++length) {
     stream_harness s(headwise::forever, 3);
     s.append({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, 0);
-    s.stream_.rollback(length, s.pool_);
+    s.stream_.rollback(length);
     positions expected;
     for (position pos = 0; pos < length; ++pos) expected.push_back(pos);
     EXPECT_EQ(s.seen(20), expected);
@@ -196,42 +196,42 @@ TEST(token_stream, remembers_tokens_that_were_skipped) {
 TEST(token_stream, shared_pages_are_copied_before_they_are_written) {
   stream_harness s(headwise::forever, 4);
   s.append({0, 1, 2, 3, 4, 5}, 0);
-  token_stream copy(headwise::forever);
-  s.stream_.share_with(copy, s.pool_);
+  token_stream copy(headwise::forever, s.pool_);
+  s.stream_.share_with(copy);
   EXPECT_EQ(s.pool_.pages_in_use(), 2U);
-  EXPECT_EQ(s.stream_.pages_needed(1, s.pool_.layout()), 1U);
+  EXPECT_EQ(s.stream_.pages_needed(1), 1U);
   s.append({6}, 0);
   EXPECT_EQ(s.pool_.pages_in_use(), 3U);
   EXPECT_EQ(copy.rows(), 6U);
-  EXPECT_EQ(copy.pages_needed(1, s.pool_.layout()), 0U);  // the shared page is its own by now
+  EXPECT_EQ(copy.pages_needed(1), 0U);  // the shared page is its own by now
   std::swap(copy, s.stream_);
   EXPECT_EQ(s.seen(10), (positions{0, 1, 2, 3, 4, 5}));
-  copy.clear(s.pool_);
+  copy.clear();
 }
 
 TEST(token_stream, a_cancelled_copy_leaves_the_shared_page) {
   stream_harness s(headwise::forever, 4);
   s.append({0, 1}, 0);
-  token_stream copy(headwise::forever);
-  s.stream_.share_with(copy, s.pool_);
+  token_stream copy(headwise::forever, s.pool_);
+  s.stream_.share_with(copy);
   ASSERT_TRUE(s.begin({2, 3, 4}));
-  s.stream_.cancel(s.pool_);
+  s.stream_.cancel();
   EXPECT_EQ(s.pool_.pages_in_use(), 1U);
   EXPECT_EQ(s.seen(9), (positions{0, 1}));
-  EXPECT_EQ(s.stream_.pages_needed(1, s.pool_.layout()), 1U);  // still shared
-  copy.clear(s.pool_);
-  EXPECT_EQ(s.stream_.pages_needed(1, s.pool_.layout()), 0U);
+  EXPECT_EQ(s.stream_.pages_needed(1), 1U);  // still shared
+  copy.clear();
+  EXPECT_EQ(s.stream_.pages_needed(1), 0U);
 }
 
 // As many slots as were promised: a policy that answers differently for the same token stops here.
 TEST(token_stream, hands_out_the_slots_that_it_promised) {
   stream_harness s(headwise::forever, 4);
-  ASSERT_TRUE(s.stream_.try_extend(2, s.pool_));
-  static_cast<void>(s.stream_.next_slot(s.pool_.layout()));
-  EXPECT_DEATH(s.stream_.commit(0, std::nullopt, s.pool_), "answered differently");
-  static_cast<void>(s.stream_.next_slot(s.pool_.layout()));
-  EXPECT_DEATH(static_cast<void>(s.stream_.next_slot(s.pool_.layout())), "answered differently");
-  s.stream_.cancel(s.pool_);
+  ASSERT_TRUE(s.stream_.try_extend(2));
+  static_cast<void>(s.stream_.next_slot());
+  EXPECT_DEATH(s.stream_.commit(0, std::nullopt), "answered differently");
+  static_cast<void>(s.stream_.next_slot());
+  EXPECT_DEATH(static_cast<void>(s.stream_.next_slot()), "answered differently");
+  s.stream_.cancel();
 }
 
 // Positions are unsigned and may pass 2^31; a sequence that long is possible, if not testable.
