@@ -132,12 +132,15 @@ void for_each_slab_in(const head_view<Key, Value>& view, position query, row_ran
     if (s.count > 0) fn(s);
   });
 }
+// Rows of a block. Half as many, and pages that begin in its midst cost a sixth of the time.
+inline constexpr std::size_t block_rows = 512;
+
 // fn(block, rows before it) for the rows of Codec in a range: what `rows` of a slab is. Returns
 // their number.
 template <row_codec Codec, class View, class Fn>
 std::size_t read_rows(const View& view, position query, const row_range& range,
                       const std::byte* slab::*rows, const Fn& fn) {
-  std::array<const std::byte*, 256> block;
+  std::array<const std::byte*, block_rows> block;
   const std::size_t row_bytes = Codec::row_bytes(view.head_dim());
   std::size_t count = 0, before = 0;
   const auto read = [&] {
