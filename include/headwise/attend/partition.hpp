@@ -30,8 +30,8 @@ struct attend_piece {
 
 class layer_partition {
  public:
-  // max_rows: the most rows that a query will see of one head. Throws what the memory resource
-  // throws.
+  // max_rows: the most rows that a query will see of one head. Throws error(out_of_range) where it
+  // fills the address space, and what the memory resource throws.
   layer_partition(const model_shape& shape, std::size_t max_rows, std::size_t workers,
                   std::size_t piece_rows = 1024,
                   std::pmr::memory_resource* memory = std::pmr::get_default_resource())
@@ -105,9 +105,16 @@ class layer_partition {
   // A piece costs its rows and what a call costs, as so many rows.
   static constexpr std::size_t call_rows = 32;
 
-  [[nodiscard]] std::size_t most_pieces(std::size_t max_rows) const noexcept {
+  [[nodiscard]] std::size_t most_pieces(std::size_t max_rows) const {
     HEADWISE_EXPECTS(piece_rows_ > 0, "a partition into pieces of nothing");
-    return shape_.kv_heads * std::max<std::size_t>(1, (max_rows + piece_rows_ - 1) / piece_rows_);
+    const std::size_t of_a_head =
+        std::max<std::size_t>(1, max_rows / piece_rows_ + (max_rows % piece_rows_ != 0 ? 1 : 0));
+    constexpr std::size_t most = std::numeric_limits<std::ptrdiff_t>::max() / sizeof(float);
+    const std::size_t elements = std::size_t{shape_.query_heads} * shape_.head_dim;
+    if (elements != 0 && of_a_head > most / elements)
+      raise(error_code::out_of_range, "layer_partition.max_rows", std::to_string(max_rows),
+            "at most " + std::to_string(most / elements) + " pieces, which fill the address space");
+    return shape_.kv_heads * of_a_head;
   }
   [[nodiscard]] static std::size_t cost(const attend_piece& piece) noexcept {
     return piece.rows.count + call_rows;

@@ -151,5 +151,19 @@ TEST_F(layer_partition, heads_that_rank_are_shown_their_attention_once) {
   EXPECT_EQ(saved(text.text()), saved(plain.text()));
 }
 
+TEST_F(layer_partition, refuses_rows_that_fill_the_address_space) {
+  constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
+  for (const std::size_t max_rows : {all, all / 2})
+    for (const std::size_t piece_rows : {1U, 1024U}) {
+      try {
+        headwise::layer_partition cut({1, 64, 8, 128}, max_rows, 2, piece_rows);
+        ADD_FAILURE() << max_rows;
+      } catch (const headwise::error& e) {
+        EXPECT_EQ(e.code(), headwise::error_code::out_of_range);
+        EXPECT_EQ(e.place(), "layer_partition.max_rows");
+      }
+    }
+}
+
 }  // namespace
 }  // namespace headwise_tests
