@@ -15,9 +15,9 @@ if(HEADWISE_SANITIZE)
         headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list} -fno-sanitize-recover=all
                                       -fno-omit-frame-pointer -g1)
     target_link_options(headwise_sanitizers INTERFACE -fsanitize=${headwise_sanitize_list})
-    # What a null pointer traps on anyhow, what the address sanitizer sees better, and what needs virtual
-    # functions: a fifth of the time to compile.
-    if(HEADWISE_SANITIZE STREQUAL "address;undefined")
+    # Most uses of a null pointer trap anyhow, sizes of objects the address sanitizer knows better, and we
+    # have no virtual functions: a fifth of the time to compile.
+    if("address" IN_LIST HEADWISE_SANITIZE AND "undefined" IN_LIST HEADWISE_SANITIZE)
         target_compile_options(headwise_sanitizers INTERFACE -fno-sanitize=null,object-size,vptr)
     endif()
 endif()

@@ -132,7 +132,8 @@ void for_each_slab_in(const head_view<Key, Value>& view, position query, row_ran
     if (s.count > 0) fn(s);
   });
 }
-// Rows of a block. Half as many, and pages that begin in its midst cost a sixth of the time.
+// Rows of a block: 4 KiB of pointers. With 256 cold f16 rows of windows, whose pages begin
+// anywhere, took a sixth longer than those of a head that keeps all (Zen 3); with 512 they do not.
 inline constexpr std::size_t block_rows = 512;
 
 // fn(block, rows before it) for the rows of Codec in a range: what `rows` of a slab is. Returns
@@ -203,7 +204,8 @@ void attend_part(const head_view<Key, Value>& view, position query, const row_ra
   detail::read_rows<Value>(view, query, part, &slab::values, add);
 }
 
-// queries, out: [group_size, head_dim]; the query heads of view's head, in order. query: their
+// queries, out: [group_size, head_dim]; the query heads of view's head, in order. Where all logits
+// of a query head are -inf, out is 0 and lse -inf. query: their
 // position. lse: [group_size], log of the sum of exponentials, or empty. scratch: at least as many
 // rows as the query sees. O(group_size * rows seen * head_dim).
 template <row_codec Key, row_codec Value>

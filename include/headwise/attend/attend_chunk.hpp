@@ -3,7 +3,8 @@
 // Attention of a chunk of queries over one head: a prompt, a part of one, a draft. Each query sees
 // exactly what attend() shows it. Blocked: some queries go through some rows while these are in the
 // processor's cache, with a running softmax (FlashAttention, arXiv:2205.14135), so that rows come
-// from memory once for a block of queries, and nothing is as long as the text.
+// from memory once for a block of queries, and nothing is as long as the text. The last bits depend
+// on how rows lie in pages.
 // O(queries * group * rows seen * head_dim). No allocation, no lock, no throw. Different heads, and
 // different chunks of one, may be attended by different threads, each with a scratch of its own.
 #pragma once
@@ -86,7 +87,7 @@ class query_block {
     for (std::size_t t = 0; t < queries_.count; ++t)
       for (std::size_t g = 0; g < scratch_.group_size_; ++g) {
         const std::size_t i = t * scratch_.group_size_ + g;
-        logits_.multiply_by(out_of(t)[g], static_cast<float>(1.0 / scratch_.sums_[i]));
+        logits_.multiply_by(out_of(t)[g], inverse_of(scratch_.sums_[i]));
         if (!lse.empty())
           lse[i] = scratch_.tops_[i] + static_cast<float>(std::log(scratch_.sums_[i]));
       }
@@ -144,7 +145,7 @@ class query_block {
       scratch_.sums_[i] *= double{factor};
       top = tile_top;
     }
-    scratch_.sums_[i] += logits_.exponentials(logits, top);
+    scratch_.sums_[i] += logits_.exponentials(logits, base_of(top));
   }
 
   position first_;

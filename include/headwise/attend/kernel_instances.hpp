@@ -2,7 +2,7 @@
 //
 // For programs of many units: define HEADWISE_EXTERN_KERNELS in all of them, include this header in
 // one, and the loops of decode attention are compiled there alone. Units with and without the macro
-// go together. Without the macro this header does nothing.
+// go together, at one HEADWISE_CHECK_LEVEL. Without the macro this header does nothing.
 #pragma once
 
 #include "headwise/attend/row_kernels.hpp"

@@ -3,7 +3,8 @@
 // layer_partition: the attention of one layer and one query, cut for the threads that an engine
 // brings. Heads are unequal, since each keeps rows of its own; so the work is cut by rows: a head
 // of more than piece_rows is several pieces, whose results are merged, and the pieces are dealt out
-// in order, to each worker about the same number of rows. A head that ranks is one piece.
+// in order, to each worker about the same number of rows. A head that has yet to be shown its
+// attention (head_view::awaits_attention) is one piece.
 //
 //   cut.split(step, layer, query);                              // the owner thread
 //   cut.attend(worker, step, queries, scale, out, lse, scratch);  // each worker, at the same time
@@ -150,18 +151,21 @@ class layer_partition {
   float merge_parts(std::size_t first, std::size_t last, std::size_t g,
                     std::span<float> out) noexcept {
     const std::size_t group = shape_.group_size();
-    double top = -std::numeric_limits<double>::infinity(), sum = 0.0;
+    float top = -std::numeric_limits<float>::infinity();
+    for (std::size_t i = first; i < last; ++i) top = std::max(top, part_lse_[i * group + g]);
+    const double base = detail::base_of(top);
+    double sum = 0.0;
     for (std::size_t i = first; i < last; ++i)
-      top = std::max(top, double{part_lse_[i * group + g]});
-    for (std::size_t i = first; i < last; ++i)
-      sum += std::exp(double{part_lse_[i * group + g]} - top);
+      sum += std::exp(double{part_lse_[i * group + g]} - base);
+    const double inverse = sum == 0.0 ? 0.0 : 1.0 / sum;
     std::fill(out.begin(), out.end(), 0.0F);
     for (std::size_t i = first; i < last; ++i) {
-      const auto share = static_cast<float>(std::exp(double{part_lse_[i * group + g]} - top) / sum);
+      const auto share =
+          static_cast<float>(std::exp(double{part_lse_[i * group + g]} - base) * inverse);
       const std::span<const float> from = part(i)[g];
       for (std::size_t e = 0; e < out.size(); ++e) out[e] += share * from[e];
     }
-    return static_cast<float>(top + std::log(sum));
+    return static_cast<float>(base + std::log(sum));
   }
 
   model_shape shape_;

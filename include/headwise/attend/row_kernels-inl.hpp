@@ -4,10 +4,10 @@
 // row_kernels.hpp defines and includes this text for, width by width; alone it is empty.
 //
 // A row is decoded in registers, for up to four query heads at a time. A sum depends on the
-// elements and the width alone, never on how rows are cut into slabs or tiles: each dot product is
-// one chain of fused steps along the row and then a fixed tree over the lanes, each output element
-// one chain along the rows in the order in which they are read. Rows of int8_row are multiplied
-// before they are scaled: numbers of at most 17 bits, exact in float.
+// elements, the number of rows of the block and the width alone, not on how rows lie in pages: each
+// dot product is one chain of fused steps along the row and then a fixed tree over the lanes, each
+// output element one chain along the rows in the order in which they are read. Rows of int8_row are
+// multiplied before they are scaled: numbers of at most 17 bits, exact in float.
 #ifdef HEADWISE_SIMD_BYTES
 #include "headwise/core/simd_begin-inl.hpp"
 
@@ -337,10 +337,10 @@ inline void multiply_by(std::span<float> numbers, float factor) noexcept {
 }
 // In place: logits become probabilities. Returns log(sum(exp(logits))).
 inline float softmax(std::span<float> logits) noexcept {
-  const float top = top_of(logits);
-  const double sum = exponentials(logits, top);
-  multiply_by(logits, static_cast<float>(1.0 / sum));
-  return top + static_cast<float>(std::log(sum));
+  const float base = base_of(top_of(logits));
+  const double sum = exponentials(logits, base);
+  multiply_by(logits, inverse_of(sum));
+  return base + static_cast<float>(std::log(sum));
 }
 
 #include "headwise/core/simd_end-inl.hpp"

@@ -33,6 +33,15 @@ namespace detail {
 // order in which rows are added up depends on their number alone.
 using row_block = std::span<const std::byte* const>;
 
+// Rows that all have a logit of -inf get the weight 0, and -inf is the log of their sum: so parts
+// of what a query sees may consist of them. Subtracted from logits, whose greatest is top:
+[[nodiscard]] inline float base_of(float top) noexcept {
+  return top == -std::numeric_limits<float>::infinity() ? 0.0F : top;
+}
+[[nodiscard]] inline float inverse_of(double sum) noexcept {
+  return sum == 0.0 ? 0.0F : static_cast<float>(1.0 / sum);
+}
+
 #define HEADWISE_SIMD_TEXT "headwise/attend/row_kernels-inl.hpp"
 #include "headwise/core/simd_widths-inl.hpp"
 

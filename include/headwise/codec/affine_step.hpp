@@ -2,7 +2,7 @@
 //
 // affine_step: what stands before quantised elements. An element is scale * (code - zero) with a
 // code of 0 .. top. The scale is a bf16 and the zero an integer of 16 bits, so that the product is
-// a float without rounding: an element decodes to the same bits in any order of operations. Four
+// a float without rounding: an element up to 2^127 decodes to the same bits in any order. Four
 // bytes serve the whole range of float, and elements that are all equal. O(elements). Pure.
 //
 //   bytes = [scale | zero], the lower byte of each first

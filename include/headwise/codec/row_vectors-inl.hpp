@@ -145,20 +145,22 @@ template <class Codec>
 #endif
 }
 
-// The zero of a step.
-[[gnu::always_inline]] inline ints zero_of(const std::byte* step) noexcept {
-  std::int32_t both;  // the zero above the scale
+// A step in each lane: the zero above the scale.
+[[gnu::always_inline]] inline ints spread(const std::byte* step) noexcept {
+  std::int32_t both;
   std::memcpy(&both, step, sizeof both);
-  return (both - ints{}) >> 16;
+  return both - ints{};
 }
-// How elements that share a step are decoded: scale * code + offset, every operation exact.
+[[gnu::always_inline]] inline ints zero_of(const std::byte* step) noexcept {
+  return spread(step) >> 16;
+}
+// How elements that share a step are decoded: scale * code + offset, every operation exact for
+// elements up to 2^127.
 struct decoder {
   vec scale, offset;
 
   [[gnu::always_inline]] explicit decoder(const std::byte* step) noexcept {
-    std::int32_t both;  // the zero above the scale
-    std::memcpy(&both, step, sizeof both);
-    ints halves = both - ints{};
+    ints halves = spread(step);
     keep_in_register(halves);  // or the two would be taken apart before they are spread
     scale = float_of(halves << 16);
     offset = __builtin_convertvector(halves >> 16, vec) * -scale;

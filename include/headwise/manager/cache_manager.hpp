@@ -100,8 +100,9 @@ class cache_manager {
     return open(make_plan(plan), expected_length);
   }
 
-  // Pages, all of the same size, that a sequence of this manager's plan, opened for
-  // expected_length, takes at most while it grows to `length` tokens one by one, without forks.
+  // What cache_config::pages must leave for a sequence of this manager's plan, opened for
+  // expected_length: the pages that it takes at most, where pages are limited, while it grows to
+  // `length` tokens one by one, without forks.
   // forever_fractions: [layers * kv_heads], the share of the tokens, 0 to 1, that a head keeps for
   // good (head_plan::forever_fraction) where its policy keeps some; empty: all of them. Throws
   // error on other numbers. O(heads).

@@ -6,7 +6,7 @@
 //   save(text, out);
 //   std::optional text = try_restore(cache, in);
 //
-//   file = archive header | codecs, shape, horizon, page slots | policies | the state | checksum
+//   file = archive header | codecs, shape, horizon | policies | the state | checksum
 //   a row of the state = its position (4 bytes), its key and its value as the codecs hold them
 //
 // A file is read by a manager of the same codecs, shape, horizon and plan; its page size may

@@ -17,7 +17,7 @@ struct cache_stats {
   std::size_t full_rows = 0;       // length x heads: the rows of a full cache
   std::size_t payload_bytes = 0;   // encoded keys and values of the resident rows
   std::size_t full_bytes = 0;      // payload of a full cache with the same codecs
-  std::size_t metadata_bytes = 0;  // positions, page headers, links, streams, policies
+  std::size_t metadata_bytes = 0;  // positions, page headers, page lists, streams, policies
   std::size_t reserved_bytes = 0;  // row slots that are taken but hold no resident row
 
   [[nodiscard]] std::size_t held_bytes() const noexcept {
@@ -32,9 +32,9 @@ struct cache_stats {
 
 // Of a manager with all its sequences.
 struct manager_stats {
-  std::size_t held_bytes = 0;       // all that the memory resource gave out and has not got back
-  std::size_t idle_bytes = 0;       // of these: reserved pages and links that no sequence uses
-  std::size_t pages_in_use = 0;     // shared pages counted once
+  std::size_t held_bytes = 0;    // all that the memory resource gave out and has not got back
+  std::size_t idle_bytes = 0;    // of these: reserved pages and their blocks that no sequence uses
+  std::size_t pages_in_use = 0;  // shared pages counted once
   std::size_t pages_available = 0;  // until the limit
   std::size_t page_bytes = 0;       // of the greater size
   std::size_t sequences = 0;

@@ -30,6 +30,8 @@ struct page_sizes {
   }
 };
 
+// Owns its pages and is copied by flat_vector, which wants plain elements: a copy may only take the
+// place of the original, or be made of an empty list.
 class page_list {
  public:
   // A page of the list. Goes with the page, and past the last one.
@@ -105,7 +107,6 @@ class page_list {
     page_block* const block = first_.block_;
     ++first_;
     if (first_.block_ == block) return;
-    first_.block_->previous = nullptr;
     pool_->release_block(block);
   }
   void drop_last() noexcept {

@@ -2,8 +2,7 @@
 //
 // Pages: a fixed number of row slots each, handed out and taken back by one pool for all heads and
 // sequences of a manager. A page may be shared by forks; shared pages are never written.
-// They come in two sizes: short streams take small ones, where there is no limit to pages and no
-// reserve; for those all pages are alike.
+// They come in two sizes (page_sizes), alike where pages are limited or reserved.
 //
 //   page = [references | positions [page_tokens] | keys [page_tokens, key_bytes] | values [...]]
 //

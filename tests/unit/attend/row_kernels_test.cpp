@@ -223,6 +223,9 @@ TEST(row_kernels, softmax_of_what_is_no_number) {
       masked[n / 2] = -3.0F;
       EXPECT_NEAR(detail::logit_kernels_at(width).softmax(masked), -3.0F, 1e-6F);
       for (std::size_t i = 0; i < n; ++i) EXPECT_EQ(masked[i], i == n / 2 ? 1.0F : 0.0F);
+      std::vector<float> all_masked(n, -inf);
+      EXPECT_EQ(detail::logit_kernels_at(width).softmax(all_masked), -inf);
+      for (const float weight : all_masked) EXPECT_EQ(weight, 0.0F);
     }
 }
 
