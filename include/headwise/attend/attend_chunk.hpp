@@ -4,7 +4,8 @@
 // exactly what attend() shows it. Blocked: some queries go through some rows while these are in the
 // processor's cache, with a running softmax (FlashAttention, arXiv:2205.14135), so that rows come
 // from memory once for a block of queries, and nothing is as long as the text. The last bits depend
-// on how rows lie in pages.
+// on how rows lie in pages. Values are added up before they are divided: |value| * rows seen must
+// stay below 2^128.
 // O(queries * group * rows seen * head_dim). No allocation, no lock, no throw. Different heads, and
 // different chunks of one, may be attended by different threads, each with a scratch of its own.
 #pragma once

@@ -10,7 +10,7 @@
 //   cut.attend(worker, step, queries, scale, out, lse, scratch);  // each worker, at the same time
 //   cut.merge(out, lse);                                        // one thread, when all are done
 //
-// Where a head is cut depends on its rows alone: any number of workers gives the same bits. They
+// Where a head is cut does not depend on the workers: any number of them gives the same bits. They
 // are those of attend() for heads of one piece; merging rounds once more for the others.
 // split: O(pages of the layer). merge: O(pieces * group * head_dim). No allocation after
 // construction, no lock, no throw.

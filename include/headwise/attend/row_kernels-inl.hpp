@@ -7,7 +7,8 @@
 // elements, the number of rows of the block and the width alone, not on how rows lie in pages: each
 // dot product is one chain of fused steps along the row and then a fixed tree over the lanes, each
 // output element one chain along the rows in the order in which they are read. Rows of int8_row are
-// multiplied before they are scaled: numbers of at most 17 bits, exact in float.
+// multiplied before they are scaled: numbers of at most 17 bits, exact in float; their queries must
+// stay below 2^100 in size.
 #ifdef HEADWISE_SIMD_BYTES
 #include "headwise/core/simd_begin-inl.hpp"
 

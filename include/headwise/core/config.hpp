@@ -4,6 +4,8 @@
 // its own text and takes back). A consumer may define, the same in every unit:
 //   HEADWISE_CHECK_LEVEL  0: no checks. 1 (default): O(1) checks of the caller's contract.
 //                         2: also checks that walk a head's rows.
+//   HEADWISE_EXTERN_KERNELS  the program compiles the loops of attention in one unit, not in each
+//                         (attend/kernel_instances.hpp).
 //   HEADWISE_ON_ERROR(e)  builds without exceptions only: what happens with a headwise::error `e`
 //                         instead of a throw; must not return. Default: print e.what(), abort.
 #pragma once

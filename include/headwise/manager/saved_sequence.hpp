@@ -10,8 +10,9 @@
 //   a row of the state = its position (4 bytes), its key and its value as the codecs hold them
 //
 // A file is read by a manager of the same codecs, shape, horizon and plan; its page size may
-// differ. Whatever is wrong with a file, the manager and its sequences stay as they were. O(bytes).
-// One owner thread, as for open().
+// differ. Where rows lie in the first page is kept, so equal sequences may have unequal files.
+// Whatever is wrong with a file, the manager and its sequences stay as they were. O(bytes). One
+// owner thread, as for open().
 #pragma once
 
 #include <map>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is held, in rows and bytes. Counted, not estimated: payload + metadata + reserved of the
-// sequences and the manager is what the memory resource gave out. Plain values.
+// What is held, in rows and bytes. Counted, not estimated: held_bytes of the sequences (without
+// forks) + idle_bytes of the manager = held_bytes of the manager, which the memory resource gave
+// out. Plain values.
 #pragma once
 
 #include <cstddef>
