@@ -13,6 +13,9 @@ endif()
 set(HEADWISE_SHARED_DIR "${headwise_shared_default}"
     CACHE PATH "Optional folder with larger models and texts; tests that want it skip without it")
 
+set(HEADWISE_MODEL_DIR "${PROJECT_SOURCE_DIR}/build/models"
+    CACHE PATH "Where examples/llama/fetch_smollm2.sh put its model")
+
 find_package(Threads REQUIRED)
 headwise_find_needs(io problem)
 if(problem)
@@ -39,4 +42,5 @@ target_link_libraries(
                                    Threads::Threads)
 target_compile_definitions(
     headwise_development INTERFACE HEADWISE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
-                                   HEADWISE_SHARED_DIR="${HEADWISE_SHARED_DIR}")
+                                   HEADWISE_SHARED_DIR="${HEADWISE_SHARED_DIR}"
+                                   HEADWISE_MODEL_DIR="${HEADWISE_MODEL_DIR}")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 include_guard(GLOBAL)
 
-set(HEADWISE_TEST_GROUPS "unit;property;golden;cases;fuzz;threads;engine;cli;scripts"
+set(HEADWISE_TEST_GROUPS "unit;property;golden;cases;fuzz;threads;engine;llama_cpp;cli;scripts"
     CACHE STRING "Which groups of tests to build; scripts = those that call compilers, CMake or shells")
 
 # Tests of a sanitizer build say so in their names: one ctest may run several builds.

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "vocabulary_hash.hpp"
+
 namespace llama_example {
 namespace {
 
@@ -48,16 +50,10 @@ std::optional<std::int32_t> vocabulary::find(std::string_view text) const noexce
 }
 
 std::string vocabulary::hash() const {
-  std::uint64_t state = 0xcbf29ce484222325U;
-  const auto add = [&](std::uint64_t byte) { state = (state ^ byte) * 0x100000001b3U; };
-  for (std::size_t id = 0; id < texts_.size(); ++id) {
-    add(static_cast<std::uint64_t>(kinds_[id]));
-    for (const char c : texts_[id]) add(static_cast<unsigned char>(c));
-    add(0xFF);  // in no UTF-8 text: marks its end
-  }
-  std::string digits;
-  for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[state >> shift & 0xFU];
-  return digits;
+  vocabulary_hash hash;
+  for (std::size_t id = 0; id < texts_.size(); ++id)
+    hash.add(static_cast<std::int32_t>(kinds_[id]), texts_[id]);
+  return hash.digits();
 }
 
 std::optional<std::int32_t> special_id(const gguf_file& file, std::string_view key,

@@ -40,7 +40,7 @@ class vocabulary {
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view text) const noexcept;
   [[nodiscard]] std::optional<std::int32_t> unknown() const noexcept { return unknown_; }
 
-  // 16 hexadecimal digits that change with any text, kind or order of the tokens (FNV-1a, 64 bits).
+  // As vocabulary_hash.hpp says.
   [[nodiscard]] std::string hash() const;
 
  private:

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// llama.cpp's objects as owners that free them, and the two ways in which they come to be. Whatever
+// llama.cpp refuses is a headwise::error. One thread at a time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <llama.h>
+
+#include "headwise/core/error.hpp"
+
+namespace headwise_llama_cpp {
+
+struct handle_deleter {
+  void operator()(llama_model* model) const noexcept { llama_model_free(model); }
+  void operator()(llama_context* context) const noexcept { llama_free(context); }
+};
+using model_handle = std::unique_ptr<llama_model, handle_deleter>;
+using context_handle = std::unique_ptr<llama_context, handle_deleter>;
+
+[[nodiscard]] inline model_handle load_model(
+    const std::filesystem::path& path, llama_model_params params = llama_model_default_params()) {
+  model_handle model(llama_model_load_from_file(path.string().c_str(), params));
+  if (!model)
+    headwise::raise(headwise::error_code::unreadable, path.string(), "what llama.cpp refuses",
+                    "a GGUF file of an architecture that this llama.cpp knows");
+  return model;
+}
+
+[[nodiscard]] inline context_handle make_context(llama_model* model,
+                                                 const llama_context_params& params) {
+  context_handle context(llama_init_from_model(model, params));
+  if (!context)
+    headwise::raise(headwise::error_code::unsupported, "llama_init_from_model",
+                    std::to_string(params.n_ctx) + " cells, micro-batches of " +
+                        std::to_string(params.n_ubatch) + ", " + std::to_string(params.n_seq_max) +
+                        " sequences",
+                    "a context that llama.cpp can make; its log says why not");
+  return context;
+}
+
+}  // namespace headwise_llama_cpp

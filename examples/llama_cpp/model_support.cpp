@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "model_support.hpp"
+
+#include <charconv>
+
+#include "headwise/core/error.hpp"
+
+namespace headwise_llama_cpp {
+namespace {
+
+using headwise::error_code;
+
+std::string architecture_key(const llama_model& model, const char* key) {
+  return metadata(model, "general.architecture") + "." + key;
+}
+
+// 0 where the file does not say.
+std::uint32_t number(const llama_model& model, const char* key) {
+  const std::string text = metadata(model, architecture_key(model, key));
+  std::uint32_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+[[noreturn]] void refuse(const llama_model& model, const std::string& got, const char* expected) {
+  headwise::raise(error_code::unsupported, "model " + metadata(model, "general.name"), got,
+                  expected);
+}
+
+void require_row_type(const char* name, ggml_type type) {
+  if (type == GGML_TYPE_F32 || type == GGML_TYPE_F16 || type == GGML_TYPE_BF16) return;
+  headwise::raise(error_code::unsupported, std::string("llama_context_params.") + name,
+                  ggml_type_name(type),
+                  "f32, f16 or bf16: llama.cpp rotates the rows of quantised caches, and how "
+                  "headwise stores rows is an option of its own");
+}
+
+void require_kind(const llama_model& model) {
+  if (llama_model_is_recurrent(&model) || llama_model_is_hybrid(&model))
+    refuse(model, "recurrent layers", "attention in every layer");
+  if (llama_model_is_diffusion(&model))
+    refuse(model, "a diffusion model", "a model that writes one token after the other");
+  if (llama_model_has_encoder(&model) || !llama_model_has_decoder(&model))
+    refuse(model, "an encoder", "a decoder alone");
+  if (const std::uint32_t rank = number(model, "attention.kv_lora_rank"); rank != 0)
+    refuse(model, "multi-head latent attention of rank " + std::to_string(rank),
+           "keys and values that are rows of their own");
+  if (const std::int32_t window = llama_model_n_swa(&model); window > 0)
+    refuse(model, "sliding windows of " + std::to_string(window) + " tokens",
+           "layers that see the whole text: a blueprint gives heads their windows");
+}
+
+// The small cache would make llama.cpp take the factors for short texts.
+void require_one_rotation(const llama_model& model, headwise::token_count capacity) {
+  if (metadata(model, architecture_key(model, "rope.scaling.type")) != "longrope") return;
+  const std::uint32_t most = number(model, "rope.scaling.original_context_length");
+  if (most != 0 && capacity > most)
+    refuse(
+        model, "longrope and texts of " + std::to_string(capacity) + " tokens",
+        ("at most " + std::to_string(most) + ", for which its first rotation factors are").c_str());
+}
+
+}  // namespace
+
+std::string metadata(const llama_model& model, const std::string& key) {
+  const std::int32_t length = llama_model_meta_val_str(&model, key.c_str(), nullptr, 0);
+  if (length < 0) return {};
+  std::string text(static_cast<std::size_t>(length) + 1, '\0');  // and the end that C wants
+  llama_model_meta_val_str(&model, key.c_str(), text.data(), text.size());
+  text.pop_back();
+  return text;
+}
+
+headwise::model_shape shape_of(const llama_model& model) {
+  const auto count = [](std::int32_t n) { return static_cast<std::uint32_t>(n); };
+  headwise::model_shape shape{count(llama_model_n_layer(&model)), count(llama_model_n_head(&model)),
+                              count(llama_model_n_head_kv(&model)),
+                              number(model, "attention.key_length")};
+  if (shape.head_dim == 0 && shape.query_heads != 0)
+    shape.head_dim = count(llama_model_n_embd(&model)) / shape.query_heads;
+  return shape;
+}
+
+void require_supported(const llama_model& model, const llama_context_params& params,
+                       headwise::token_count capacity) {
+  require_kind(model);
+  require_row_type("type_k", params.type_k);
+  require_row_type("type_v", params.type_v);
+  if (params.embeddings || params.attention_type == LLAMA_ATTENTION_TYPE_NON_CAUSAL)
+    headwise::raise(error_code::unsupported, "llama_context_params",
+                    "embeddings or attention that is not causal", "a context that writes text");
+  require_one_rotation(model, capacity);
+}
+
+}  // namespace headwise_llama_cpp

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which models and contexts the adapter takes, told before anything is computed. Whatever is
+// refused is a headwise::error that says what was got and what is taken. What only the graph shows
+// (learned sinks, ALiBi, soft-capped logits, unequal layers) is found when the graph first runs:
+// graph_nodes.hpp. O(1); any number of threads.
+#pragma once
+
+#include <string>
+
+#include <llama.h>
+
+#include "headwise/core/types.hpp"
+
+namespace headwise_llama_cpp {
+
+// A value of the file's metadata as text; empty where there is none.
+[[nodiscard]] std::string metadata(const llama_model& model, const std::string& key);
+
+// By the file's metadata; what the layers are in truth, the first graph shows.
+[[nodiscard]] headwise::model_shape shape_of(const llama_model& model);
+
+// Throws headwise::error(unsupported) on: recurrent, hybrid, diffusion and encoder models, sliding
+// windows, multi-head latent attention, quantised cache types (llama.cpp rotates their rows), and
+// texts beyond the length for which a model of two sets of rotation factors has its first.
+void require_supported(const llama_model& model, const llama_context_params& params,
+                       headwise::token_count capacity);
+
+}  // namespace headwise_llama_cpp

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Whether a form of the takeover computes what stock llama.cpp does, on this model, processor and
+// build: a few tokens at once and some one by one, both ways, in one context, with rows of 32 bits.
+// Two prompts' worth of time, once at start. By the owner thread.
+#pragma once
+
+#include <string>
+
+#include "hooked_context.hpp"
+
+#include "headwise/core/types.hpp"
+
+namespace headwise_llama_cpp {
+
+// Empty: they agree, and the hook has been left at `form`, without rows. Else the first thing that
+// does not, and the context is of no more use. Throws headwise::error where already the stock graph
+// shows what the adapter cannot take, or layers that are not those of `shape`.
+[[nodiscard]] std::string find_difference(const llama_model& model, hooked_context& context,
+                                          graph_form form, const headwise::model_shape& shape,
+                                          std::size_t workers);
+
+}  // namespace headwise_llama_cpp

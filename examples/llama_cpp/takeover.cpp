@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "takeover.hpp"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "model_support.hpp"
+#include "self_check.hpp"
+#include "vocabulary.hpp"
+
+#include "headwise/core/error.hpp"
+
+namespace headwise_llama_cpp {
+namespace {
+
+using headwise::error_code;
+
+const takeover_options& checked(const takeover_options& options) {
+  const auto at_least_one = [](const char* field, std::size_t got) {
+    if (got == 0)
+      headwise::raise(error_code::invalid_argument, std::string("takeover_options.") + field, "0",
+                      "at least 1");
+  };
+  at_least_one("capacity", options.capacity);
+  at_least_one("sequences", options.sequences);
+  at_least_one("micro_batch", options.micro_batch);
+  if (options.capacity > headwise::max_length || options.micro_batch > headwise::max_length)
+    headwise::raise(
+        error_code::out_of_range, "takeover_options.capacity and micro_batch",
+        std::to_string(options.capacity) + " and " + std::to_string(options.micro_batch),
+        "at most " + std::to_string(headwise::max_length));
+  return options;
+}
+
+headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
+                                          const takeover_options& options) {
+  require_supported(model, options.context, options.capacity);
+  const headwise::model_fingerprint fingerprint = fingerprint_of(model);
+  headwise::require_match(plan, shape_of(model), fingerprint);
+  return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
+}
+
+// Makes a sequence again what it was, unless it is told that all went well.
+class mark_guard {
+ public:
+  mark_guard(row_store& rows, std::size_t sequence) : rows_(&rows), sequence_(sequence) {
+    try {
+      rows.mark(sequence);
+    } catch (const std::bad_alloc&) {
+      headwise::raise(error_code::out_of_memory, "sequence " + std::to_string(sequence),
+                      "no memory for a fork", "memory for its tables of pages");
+    }
+  }
+  mark_guard(const mark_guard&) = delete;
+  mark_guard& operator=(const mark_guard&) = delete;
+  ~mark_guard() {
+    if (rows_ != nullptr) rows_->go_back(sequence_);
+  }
+  void drop() noexcept { std::exchange(rows_, nullptr)->drop_mark(sequence_); }
+
+ private:
+  row_store* rows_;
+  std::size_t sequence_;
+};
+
+}  // namespace
+
+takeover::takeover(llama_model& model, const headwise::blueprint& plan,
+                   const takeover_options& options)
+    : options_(checked(options)),
+      vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
+      workers_(static_cast<std::size_t>(
+          std::max({1, options.context.n_threads, options.context.n_threads_batch}))),
+      classifier_(classifier_for(model, plan, options)),
+      context_(make_checked_context(model)),
+      rows_(make_row_store(options.rows, plan, options.cache,
+                           {options.sequences, options.capacity, options.micro_batch, workers_})),
+      batch_(options.micro_batch) {
+  tokens_.reserve(options.micro_batch);
+  parts_.reserve(std::min(options.sequences, options.micro_batch));
+  context_->hook().use(form_, rows_.get());
+}
+
+std::unique_ptr<hooked_context> takeover::make_checked_context(llama_model& model) {
+  const auto attempt = [&](graph_form form, std::string& difference) {
+    auto context = std::make_unique<hooked_context>(model, options_.context, options_.micro_batch,
+                                                    options_.sequences);
+    difference = find_difference(model, *context, form, shape_of(model), workers_);
+    form_ = form;
+    return context;
+  };
+  std::string difference;
+  if (options_.form != takeover_form::overwrite) {
+    auto context = attempt(graph_form::op_swap, difference);
+    if (difference.empty()) return context;
+    form_note_ = "op_swap is not used: " + difference;
+  }
+  if (options_.form != takeover_form::op_swap) {
+    auto context = attempt(graph_form::overwrite, difference);
+    if (difference.empty()) return context;
+  }
+  headwise::raise(error_code::unsupported, "takeover of this model by this llama.cpp", difference,
+                  "the logits of stock llama.cpp");
+}
+
+void takeover::check_sequence(std::size_t sequence) const {
+  if (sequence >= options_.sequences)
+    headwise::raise(error_code::out_of_range, "sequence", std::to_string(sequence),
+                    "below " + std::to_string(options_.sequences));
+}
+
+void takeover::check_ids(std::size_t sequence, std::span<const llama_token> ids) const {
+  check_sequence(sequence);
+  const headwise::token_count length = rows_->length(sequence);
+  if (ids.size() > options_.capacity - length)
+    headwise::raise(error_code::out_of_range, "sequence " + std::to_string(sequence),
+                    std::to_string(ids.size()) + " tokens more than " + std::to_string(length),
+                    "at most " + std::to_string(options_.capacity) + " in all");
+  for (const llama_token id : ids)
+    if (id < 0 || static_cast<std::size_t>(id) >= vocabulary_)
+      headwise::raise(error_code::out_of_range, "token id", std::to_string(id),
+                      "an id below " + std::to_string(vocabulary_));
+}
+
+std::span<const float> takeover::feed(std::size_t sequence, std::span<const llama_token> ids) {
+  check_ids(sequence, ids);
+  if (ids.empty()) return {};
+  // A step that fails is cancelled; only what more than one of them did must be taken back.
+  if (ids.size() <= options_.micro_batch) {
+    add(sequence, ids, wanted::last);
+    run();
+  } else {
+    run_all(sequence, ids, wanted::last, [](headwise::position, std::size_t) {});
+  }
+  return {context_->logits(), vocabulary_};
+}
+
+void takeover::feed(std::size_t sequence, std::span<const llama_token> ids,
+                    const logits_visitor& visit) {
+  check_ids(sequence, ids);
+  run_all(sequence, ids, wanted::all, [&](headwise::position first, std::size_t count) {
+    visit(first, {context_->logits(), count, vocabulary_});
+  });
+}
+
+void takeover::run_all(std::size_t sequence, std::span<const llama_token> ids, wanted logits,
+                       const std::function<void(headwise::position, std::size_t)>& visit) {
+  mark_guard guard(*rows_, sequence);
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(ids.size(), options_.micro_batch));
+    ids = ids.subspan(some.size());
+    const headwise::position first = rows_->length(sequence);
+    add(sequence, some, logits);
+    run();
+    visit(first, some.size());
+  }
+  guard.drop();
+}
+
+headwise::rows<const float> takeover::step(std::span<const next_token> next) {
+  if (next.size() > options_.micro_batch)
+    headwise::raise(error_code::out_of_range, "step", std::to_string(next.size()) + " tokens",
+                    "at most micro_batch = " + std::to_string(options_.micro_batch));
+  for (const next_token& n : next) {
+    check_ids(n.sequence, {&n.id, 1});
+    const auto same = [&](const next_token& other) { return other.sequence == n.sequence; };
+    if (std::count_if(next.begin(), next.end(), same) != 1)
+      headwise::raise(error_code::duplicate, "step",
+                      "sequence " + std::to_string(n.sequence) + " again", "each sequence once");
+  }
+  if (next.empty()) return {};
+  for (const next_token& n : next) add(n.sequence, {&n.id, 1}, wanted::last);
+  run();
+  return {context_->logits(), next.size(), vocabulary_};
+}
+
+void takeover::add(std::size_t sequence, std::span<const llama_token> ids, wanted logits) {
+  const headwise::position first = rows_->length(sequence);
+  const std::size_t begin = tokens_.size();
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const auto position = static_cast<headwise::position>(first + i);
+    tokens_.push_back(classifier_.classify(ids[i], position));
+    batch_.add(ids[i], static_cast<llama_pos>(position), static_cast<llama_seq_id>(sequence),
+               logits == wanted::all || i + 1 == ids.size());
+  }
+  parts_.push_back({sequence, {tokens_.data() + begin, ids.size()}});
+}
+
+void takeover::run() {
+  const bool begun = rows_->try_begin(parts_);
+  const std::string problem = begun ? context_->run(batch_) : std::string();
+  context_->empty_cells();
+  if (!begun || !problem.empty()) abandon(begun, problem);
+  rows_->commit();
+  forget_batch();
+}
+
+void takeover::abandon(bool begun, const std::string& problem) {
+  const std::string place = "sequence " + std::to_string(parts_.front().sequence) +
+                            " at position " + std::to_string(tokens_.front().pos);
+  const std::string count = std::to_string(tokens_.size());
+  if (begun) rows_->cancel();
+  forget_batch();
+  if (begun) headwise::raise(error_code::unsupported, place, problem, "a whole run of the model");
+  headwise::raise(error_code::out_of_memory, place, "no memory for " + count + " tokens",
+                  "pages from the memory resource, within cache_config.pages");
+}
+
+void takeover::forget_batch() noexcept {
+  batch_.clear();
+  tokens_.clear();
+  parts_.clear();
+}
+
+headwise::token_count takeover::length(std::size_t sequence) const {
+  check_sequence(sequence);
+  return rows_->length(sequence);
+}
+
+headwise::cache_stats takeover::stats(std::size_t sequence) const {
+  check_sequence(sequence);
+  return rows_->stats(sequence);
+}
+
+bool takeover::try_rollback(std::size_t sequence, headwise::token_count tokens) {
+  check_sequence(sequence);
+  return rows_->try_rollback(sequence, tokens);
+}
+
+void takeover::clear(std::size_t sequence) {
+  check_sequence(sequence);
+  rows_->clear(sequence);
+}
+
+void takeover::fork(std::size_t from, std::size_t to) {
+  check_sequence(from);
+  check_sequence(to);
+  if (from != to) rows_->fork(from, to);
+}
+
+}  // namespace headwise_llama_cpp

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "vocabulary.hpp"
+
+#include <array>
+#include <utility>
+
+#include "llama/vocabulary_classes.hpp"
+#include "llama/vocabulary_hash.hpp"
+#include "model_support.hpp"
+
+#include "headwise/core/error.hpp"
+
+namespace headwise_llama_cpp {
+namespace {
+
+using llama_example::token_kind;
+
+// llama.cpp turns the file's type numbers into bits; no bit is an ordinary token of a file that
+// gives no types.
+token_kind kind_of(const llama_vocab* vocabulary, llama_token id) {
+  constexpr std::array<std::pair<llama_token_attr, token_kind>, 5> kinds{
+      {{LLAMA_TOKEN_ATTR_UNKNOWN, token_kind::unknown},
+       {LLAMA_TOKEN_ATTR_CONTROL, token_kind::control},
+       {LLAMA_TOKEN_ATTR_USER_DEFINED, token_kind::user_defined},
+       {LLAMA_TOKEN_ATTR_UNUSED, token_kind::unused},
+       {LLAMA_TOKEN_ATTR_BYTE, token_kind::byte}}};
+  const auto bits = static_cast<unsigned>(llama_vocab_get_attr(vocabulary, id));
+  for (const auto& [bit, kind] : kinds)
+    if ((bits & static_cast<unsigned>(bit)) != 0) return kind;
+  return token_kind::normal;
+}
+
+}  // namespace
+
+headwise::model_fingerprint fingerprint_of(const llama_model& model) {
+  const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
+  const std::int32_t size = llama_vocab_n_tokens(vocabulary);
+  llama_example::vocabulary_hash hash;
+  for (llama_token id = 0; id < size; ++id)
+    hash.add(static_cast<std::int32_t>(kind_of(vocabulary, id)),
+             llama_vocab_get_text(vocabulary, id));
+  std::string name = metadata(model, "general.name");
+  if (name.empty()) name = metadata(model, "general.architecture");
+  return {std::move(name), static_cast<std::uint32_t>(size), hash.digits()};
+}
+
+headwise::token_rules vocabulary_rules(const llama_model& model, headwise::token_count sink_count) {
+  using headwise::token_classes;
+  const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
+  headwise::token_rules rules{sink_count,
+                              {{"special", token_classes::special, {}},
+                               {"punctuation", token_classes::punctuation, {}},
+                               {"newline", llama_example::newline_class, {}},
+                               {"digits", llama_example::digits_class, {}}}};
+  for (llama_token id = 0; id < llama_vocab_n_tokens(vocabulary); ++id) {
+    token_classes classes = llama_example::classes_of(piece_of(model, id), kind_of(vocabulary, id));
+    if (llama_vocab_is_eog(vocabulary, id)) classes |= token_classes::special;
+    for (headwise::token_class_rule& rule : rules.classes)
+      if (any(classes & rule.bit)) rule.ids.push_back(id);
+  }
+  return rules;
+}
+
+std::vector<llama_token> encode(const llama_model& model, std::string_view text) {
+  const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
+  const auto length = static_cast<std::int32_t>(text.size());
+  std::vector<llama_token> ids(text.size() + 2);
+  const std::int32_t count =
+      !std::in_range<std::int32_t>(text.size())
+          ? -1
+          : llama_tokenize(vocabulary, text.data(), length, ids.data(),
+                           static_cast<std::int32_t>(ids.size()), true, false);
+  if (count < 0)
+    headwise::raise(headwise::error_code::unsupported, "text",
+                    std::to_string(text.size()) + " bytes",
+                    "a text that llama.cpp's tokenizer takes");
+  ids.resize(static_cast<std::size_t>(count));
+  return ids;
+}
+
+std::string piece_of(const llama_model& model, llama_token id) {
+  const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
+  std::string piece(32, '\0');
+  const auto read = [&] {
+    return llama_token_to_piece(vocabulary, id, piece.data(),
+                                static_cast<std::int32_t>(piece.size()), 0, true);
+  };
+  std::int32_t size = read();
+  if (size < 0) {
+    piece.resize(static_cast<std::size_t>(-size));
+    size = read();
+  }
+  piece.resize(static_cast<std::size_t>(size < 0 ? 0 : size));
+  return piece;
+}
+
+}  // namespace headwise_llama_cpp

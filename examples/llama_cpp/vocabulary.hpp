@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a blueprint needs to know of a model's vocabulary, by llama.cpp's functions: its
+// fingerprint, the classes of its tokens, texts as ids. The rules of the classes and the hash are
+// those of the small engine (examples/llama), so that a blueprint made by one serves the other.
+// O(bytes of the vocabulary). Pure: any number of threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <llama.h>
+
+#include "headwise/blueprint/blueprint.hpp"
+
+namespace headwise_llama_cpp {
+
+// The model's name, the size of its vocabulary and its hash.
+[[nodiscard]] headwise::model_fingerprint fingerprint_of(const llama_model& model);
+
+// special, punctuation, newline, digits, as llama/vocabulary_classes.hpp says; a token that ends a
+// text is special too. The first sink_count positions are sinks.
+[[nodiscard]] headwise::token_rules vocabulary_rules(const llama_model& model,
+                                                     headwise::token_count sink_count);
+
+// The ids of a text, with the beginning-of-sequence token first where the model wants one. Names of
+// control tokens in the text are text. Throws headwise::error where llama.cpp refuses.
+[[nodiscard]] std::vector<llama_token> encode(const llama_model& model, std::string_view text);
+
+// The bytes that an id adds to a text.
+[[nodiscard]] std::string piece_of(const llama_model& model, llama_token id);
+
+}  // namespace headwise_llama_cpp
