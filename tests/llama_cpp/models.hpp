@@ -19,6 +19,7 @@
 #include "llama_cpp/vocabulary.hpp"
 
 #include "headwise/blueprint/blueprint.hpp"
+#include "support/files.hpp"
 
 namespace headwise_tests {
 
@@ -49,23 +50,17 @@ inline std::string held_out_text() {
 class widened_model {
  public:
   explicit widened_model(const std::filesystem::path& from)
-      : path_(std::filesystem::path(testing::TempDir()) /
-              ("headwise_" + std::to_string(::getpid()) + "_" + from.filename().string())) {
+      : path_(folder_.path() / from.filename()) {
     llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
     llama_model_quantize_params params = llama_model_quantize_default_params();
     params.ftype = LLAMA_FTYPE_ALL_F32;
     params.allow_requantize = true;
     EXPECT_EQ(llama_model_quantize(from.string().c_str(), path_.string().c_str(), &params), 0U);
   }
-  widened_model(const widened_model&) = delete;
-  widened_model& operator=(const widened_model&) = delete;
-  ~widened_model() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
+  temporary_folder folder_;
   std::filesystem::path path_;
 };
 

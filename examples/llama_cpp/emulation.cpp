@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "emulation.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "model_support.hpp"
+#include "vocabulary.hpp"
+
+#include "headwise/policy/policy_list.hpp"
+
+namespace headwise_llama_cpp {
+namespace {
+
+using headwise::error_code;
+using headwise::position;
+
+headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
+                                          const emulation_options& options) {
+  require_supported(model, options.context, options.capacity);
+  const headwise::model_fingerprint fingerprint = fingerprint_of(model);
+  headwise::require_match(plan, shape_of(model), fingerprint);
+  if (options.capacity == 0 || options.micro_batch == 0)
+    headwise::raise(error_code::invalid_argument, "emulation_options", "0 tokens", "at least 1");
+  return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
+}
+
+std::vector<headwise::builtin_policies::variant> make_plan(const headwise::blueprint& plan) {
+  std::vector<headwise::builtin_policies::variant> policies;
+  for (std::size_t i = 0; i < plan.heads.size(); ++i) {
+    const std::string place = "blueprint head " + std::to_string(i);
+    policies.push_back(
+        headwise::make_policy<headwise::builtin_policies>(plan.heads[i].policy, place));
+    if (headwise::facts_of(policies.back()).pool_rows != 0)
+      headwise::raise(error_code::unsupported, place, "heavy hitters",
+                      "a policy that depends on the token alone");
+  }
+  return policies;
+}
+
+}  // namespace
+
+emulation::emulation(llama_model& model, const headwise::blueprint& plan,
+                     const emulation_options& options)
+    : shape_(shape_of(model)),
+      classifier_(classifier_for(model, plan, options)),
+      plan_(make_plan(plan)),
+      lifetimes_(plan_.size() * options.capacity),
+      context_(model, options.context, options.capacity, options.micro_batch, "kq-",
+               [this](const watched_context::layer_view& logits) { hide(logits); }) {}
+
+std::span<const float> emulation::feed(std::span<const llama_token> ids) {
+  headwise::rows<const float> logits;
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(ids.size(), context_.micro_batch()));
+    ids = ids.subspan(some.size());
+    logits = run(some, false);
+  }
+  return {logits.data, logits.width};
+}
+
+void emulation::feed(std::span<const llama_token> ids, const logits_visitor& visit) {
+  while (!ids.empty()) {
+    const auto some = ids.first(std::min(ids.size(), context_.micro_batch()));
+    ids = ids.subspan(some.size());
+    const position first = length();
+    visit(first, run(some, true));
+  }
+}
+
+headwise::rows<const float> emulation::run(std::span<const llama_token> ids, bool all_logits) {
+  if (ids.size() <= context_.capacity() - length()) set_lifetimes(ids);  // else run() refuses
+  return context_.run(ids, all_logits);
+}
+
+void emulation::set_lifetimes(std::span<const llama_token> ids) {
+  const std::vector<headwise::token> tokens = classifier_.tokens(ids, length());
+  for (std::size_t head = 0; head < plan_.size(); ++head)
+    for (const headwise::token& t : tokens)
+      lifetimes_[head * context_.capacity() + t.pos] = headwise::lifetime_of(plan_[head], t);
+}
+
+void emulation::hide(const watched_context::layer_view& logits) const {
+  constexpr float nothing = -std::numeric_limits<float>::infinity();
+  const auto cells = context_.cell_positions();
+  for (std::uint32_t h = 0; h < shape_.query_heads; ++h) {
+    const std::size_t head = logits.layer * shape_.kv_heads + h / shape_.group_size();
+    const headwise::token_count* const lifetimes = lifetimes_.data() + head * context_.capacity();
+    const headwise::rows<float> all = logits.head(h);
+    for (std::size_t t = 0; t < all.count; ++t) {
+      const auto query = static_cast<position>(length() + t);
+      const std::span<float> row = all[t];
+      for (std::size_t c = 0; c < row.size(); ++c)
+        if (cells[c] <= query && !headwise::sees(query, cells[c], lifetimes[cells[c]]))
+          row[c] = nothing;  // later and empty cells are hidden by llama.cpp's mask
+    }
+  }
+}
+
+}  // namespace headwise_llama_cpp

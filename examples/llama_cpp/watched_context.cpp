@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "watched_context.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "graph_nodes.hpp"
+
+namespace headwise_llama_cpp {
+
+using headwise::error_code;
+using headwise::position;
+
+headwise::rows<float> watched_context::layer_view::head(std::size_t query_head) const noexcept {
+  auto* const first = static_cast<char*>(node->data) + query_head * node->nb[2];
+  return {reinterpret_cast<float*>(first), static_cast<std::size_t>(node->ne[1]),
+          static_cast<std::size_t>(node->ne[0]), node->nb[1] / sizeof(float)};
+}
+
+watched_context::watched_context(llama_model& model, llama_context_params params,
+                                 headwise::token_count capacity, std::size_t micro_batch,
+                                 std::string name, visitor visit)
+    : name_(std::move(name)),
+      visit_(std::move(visit)),
+      capacity_(capacity),
+      micro_batch_(micro_batch),
+      layers_(static_cast<std::size_t>(llama_model_n_layer(&model))),
+      vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
+      batch_(micro_batch),
+      other_abort_(params.abort_callback),
+      other_abort_data_(params.abort_callback_data) {
+  params.n_ctx = capacity;
+  params.n_batch = params.n_ubatch = static_cast<std::uint32_t>(micro_batch);
+  params.n_seq_max = 1;
+  params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
+  params.offload_kqv = false;
+  params.cb_eval = &watched_context::on_node;
+  params.abort_callback = &watched_context::on_abort;
+  params.cb_eval_user_data = params.abort_callback_data = this;
+  context_ = make_context(&model, params);
+  positions_.assign(llama_n_ctx(context_.get()), empty_cell);
+}
+
+headwise::rows<const float> watched_context::run(std::span<const llama_token> ids,
+                                                 bool all_logits) {
+  if (ids.size() > capacity_ - length_)
+    headwise::raise(error_code::out_of_range, "text",
+                    std::to_string(ids.size()) + " tokens more than " + std::to_string(length_),
+                    "at most " + std::to_string(capacity_) + " in all");
+  batch_.clear();
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    batch_.add(ids[i], static_cast<llama_pos>(length_ + i), 0, all_logits || i + 1 == ids.size());
+  seen_layers_ = 0;
+  problem_ = nullptr;
+  const std::int32_t result = llama_decode(context_.get(), batch_.get());
+  llama_synchronize(context_.get());
+  if (problem_ != nullptr || result != 0 || seen_layers_ != layers_) {
+    take_back();
+    if (problem_ != nullptr) std::rethrow_exception(problem_);
+    headwise::raise(error_code::unsupported, "text at position " + std::to_string(length_),
+                    result != 0 ? "llama_decode returned " + std::to_string(result)
+                                : std::to_string(seen_layers_) + " nodes " + name_ + "<layer>",
+                    "one in each of " + std::to_string(layers_) + " layers");
+  }
+  length_ += static_cast<headwise::token_count>(ids.size());
+  return {llama_get_logits(context_.get()), all_logits ? ids.size() : 1, vocabulary_};
+}
+
+void watched_context::clear() noexcept {
+  llama_memory_clear(llama_get_memory(context_.get()), false);
+  std::fill(positions_.begin(), positions_.end(), empty_cell);
+  length_ = 0;
+}
+
+void watched_context::take_back() noexcept {
+  llama_memory_seq_rm(llama_get_memory(context_.get()), 0, static_cast<llama_pos>(length_), -1);
+  for (position& p : positions_)
+    if (p != empty_cell && p >= length_) p = empty_cell;
+}
+
+// Nothing may be thrown through llama.cpp, and false would end the graph in silence: a problem is
+// kept, and the abort callback ends the graph.
+bool watched_context::on_node(ggml_tensor* node, bool ask, void* self) noexcept {
+  watched_context& context = *static_cast<watched_context*>(self);
+  try {
+    if (ask) return context.asks_for(*node);
+    context.show(*node);
+  } catch (...) {
+    context.problem_ = std::current_exception();
+  }
+  return true;
+}
+
+bool watched_context::on_abort(void* self) noexcept {
+  const watched_context& context = *static_cast<const watched_context*>(self);
+  return context.problem_ != nullptr ||
+         (context.other_abort_ != nullptr && context.other_abort_(context.other_abort_data_));
+}
+
+bool watched_context::asks_for(const ggml_tensor& node) {
+  if (const auto found = find_node(node);
+      found && found->kind == node_kind::keys && found->layer == 0)
+    learn_cells(node);
+  return numbered(node.name, name_.c_str()).has_value();
+}
+
+// The cells are an input of the graph, so they are known before it runs.
+void watched_context::learn_cells(const ggml_tensor& row_write) {
+  const ggml_tensor& cells = *row_write.src[1];
+  const auto* const indices = static_cast<const std::int64_t*>(cells.data);
+  for (std::size_t i = 0; i < batch_.size(); ++i)
+    positions_.at(static_cast<std::size_t>(indices[i])) =
+        static_cast<position>(batch_.get().pos[i]);
+}
+
+void watched_context::show(const ggml_tensor& node) {
+  if (problem_ != nullptr) return;
+  if (node.type != GGML_TYPE_F32 || static_cast<std::size_t>(node.ne[1]) != batch_.size() ||
+      static_cast<std::size_t>(node.ne[0]) > positions_.size() || node.ne[3] != 1)
+    headwise::raise(error_code::unsupported, node.name,
+                    std::string(ggml_type_name(node.type)) + " of " + std::to_string(node.ne[0]) +
+                        " x " + std::to_string(node.ne[1]),
+                    "floats, [query heads, tokens, cells]");
+  ++seen_layers_;
+  visit_({*numbered(node.name, name_.c_str()), &node});
+}
+
+}  // namespace headwise_llama_cpp
