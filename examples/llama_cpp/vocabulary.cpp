@@ -36,12 +36,14 @@ token_kind kind_of(const llama_vocab* vocabulary, llama_token id) {
 headwise::model_fingerprint fingerprint_of(const llama_model& model) {
   const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
   const std::int32_t size = llama_vocab_n_tokens(vocabulary);
+  std::string name = metadata(model, "general.name");
+  if (name.empty()) name = metadata(model, "general.architecture");
+  if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE)
+    return {std::move(name), static_cast<std::uint32_t>(size), {}};
   llama_example::vocabulary_hash hash;
   for (llama_token id = 0; id < size; ++id)
     hash.add(static_cast<std::int32_t>(kind_of(vocabulary, id)),
              llama_vocab_get_text(vocabulary, id));
-  std::string name = metadata(model, "general.name");
-  if (name.empty()) name = metadata(model, "general.architecture");
   return {std::move(name), static_cast<std::uint32_t>(size), hash.digits()};
 }
 
@@ -53,6 +55,7 @@ headwise::token_rules vocabulary_rules(const llama_model& model, headwise::token
                                {"punctuation", token_classes::punctuation, {}},
                                {"newline", llama_example::newline_class, {}},
                                {"digits", llama_example::digits_class, {}}}};
+  if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE) return rules;
   for (llama_token id = 0; id < llama_vocab_n_tokens(vocabulary); ++id) {
     token_classes classes = llama_example::classes_of(piece_of(model, id), kind_of(vocabulary, id));
     if (llama_vocab_is_eog(vocabulary, id)) classes |= token_classes::special;
