@@ -4,9 +4,11 @@
 // logits of stock llama.cpp, the others are refused for the right reason.
 #include <iostream>
 
+#include "llama_cpp/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
+#include "logits.hpp"
+#include "models.hpp"
 #include "random_model.hpp"
-#include "stock_engine.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -43,7 +45,7 @@ hlc::takeover_options options_of(takeover_form form) {
 
 void expect_stock_logits(llama_model& model, const char* name) {
   for (const auto form : {takeover_form::op_swap, takeover_form::overwrite}) {
-    stock_engine stock(model);
+    hlc::stock_engine stock(model);
     hlc::takeover ours(model, all_global(model), options_of(form));
     const token_ids prompt = some_ids(120, 7), rest = some_ids(20, 11);
     float apart = most_apart(stock.feed(0, prompt), ours.feed(0, prompt));

@@ -6,9 +6,11 @@
 
 #include <iostream>
 
+#include "llama_cpp/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
+#include "logits.hpp"
+#include "models.hpp"
 #include "profiled.hpp"
-#include "stock_engine.hpp"
 
 #include "headwise/policy/heavy_hitters.hpp"
 
@@ -81,9 +83,9 @@ TEST(llama_cpp_emulation, writes_what_the_takeover_writes_on_smollm2) {
 TEST(llama_cpp_emulation, all_global_is_stock) {
   const auto model = load_quietly(tiny_model);
   const token_ids text = some_prompts(*model, 1, 300)[0];
-  stock_options options;
+  hlc::stock_options options;
   options.micro_batch = 128;
-  stock_engine stock(*model, options);
+  hlc::stock_engine stock(*model, options);
   hlc::emulation emulated(*model, all_global(*model), full_cache());
   EXPECT_EQ(most_apart(emulated.feed(text), stock.feed(0, text)), 0.0F);
 }

@@ -6,8 +6,10 @@
 // rounding: stock's own two ways of attention differ by as much, and are the measure there.
 #include <iostream>
 
+#include "llama_cpp/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
-#include "stock_engine.hpp"
+#include "logits.hpp"
+#include "models.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -28,8 +30,8 @@ hlc::takeover_options options_of(row_type rows, takeover_form form) {
   return options;
 }
 
-stock_options full_cache() {
-  stock_options options;
+hlc::stock_options full_cache() {
+  hlc::stock_options options;
   options.cells = prompts * (prompt_tokens + new_tokens);
   options.sequences = prompts;
   options.micro_batch = 64;
@@ -51,7 +53,7 @@ struct outcome {
 
 // Both continue all prompts at once, with the first engine's tokens. Ours by step().
 template <class Engine>
-outcome write_texts(const std::vector<token_ids>& texts, stock_engine& stock, Engine& other) {
+outcome write_texts(const std::vector<token_ids>& texts, hlc::stock_engine& stock, Engine& other) {
   outcome seen;
   token_ids next;
   for (std::size_t s = 0; s < texts.size(); ++s)
@@ -81,9 +83,9 @@ struct all_sequences {
 };
 
 outcome compare_with_stock(llama_model& model, row_type rows, takeover_form form) {
-  stock_options options = full_cache();
+  hlc::stock_options options = full_cache();
   if (rows == row_type::f16) options.rows = GGML_TYPE_F16;
-  stock_engine stock(model, options);
+  hlc::stock_engine stock(model, options);
   all_sequences ours{hlc::takeover(model, all_global(model), options_of(rows, form))};
   EXPECT_EQ(ours.engine.form(), form == takeover_form::overwrite ? hlc::graph_form::overwrite
                                                                  : hlc::graph_form::op_swap)
@@ -92,10 +94,10 @@ outcome compare_with_stock(llama_model& model, row_type rows, takeover_form form
 }
 
 outcome compare_stock_with_itself(llama_model& model) {
-  stock_engine stock(model, full_cache());
-  stock_options options = full_cache();
+  hlc::stock_engine stock(model, full_cache());
+  hlc::stock_options options = full_cache();
   options.flash_attention = true;
-  stock_engine flash(model, options);
+  hlc::stock_engine flash(model, options);
   return write_texts(some_prompts(model, prompts, prompt_tokens), stock, flash);
 }
 

@@ -4,7 +4,9 @@
 // in micro-batches, several sequences, calls that fail and leave nothing behind.
 #include "llama_cpp/takeover.hpp"
 
-#include "stock_engine.hpp"
+#include "llama_cpp/stock_engine.hpp"
+#include "logits.hpp"
+#include "models.hpp"
 
 #include "headwise/policy/heavy_hitters.hpp"
 #include "support/counting_resource.hpp"
@@ -69,7 +71,7 @@ TEST_F(takeover_test, goes_far_beyond_the_cells_of_llama_cpp) {
   const auto model = load_quietly(wide.path());
   const token_ids text = prompt(500);
   for (const auto form : {takeover_form::op_swap, takeover_form::overwrite}) {
-    stock_engine stock(*model);
+    hlc::stock_engine stock(*model);
     takeover ours(*model, all_global(*model), small_options(form));
     EXPECT_EQ(llama_n_ctx(ours.context()), 256U);
     for (const llama_token id : text) {
