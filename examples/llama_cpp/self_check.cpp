@@ -103,8 +103,12 @@ std::string compare(const std::vector<float>& stock, const std::vector<float>& o
 
 }  // namespace
 
+row_store_sizes self_check_sizes(std::size_t workers) noexcept {
+  return {1, all_tokens, prompt_tokens, workers};
+}
+
 std::string find_difference(const llama_model& model, hooked_context& context, graph_form form,
-                            const headwise::model_shape& shape, std::size_t workers) {
+                            row_store& rows) {
   const auto vocabulary =
       static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)));
   check_run check(context, some_ids(model), vocabulary);
@@ -113,13 +117,10 @@ std::string find_difference(const llama_model& model, hooked_context& context, g
   if (const std::string problem = check.run(nullptr, stock); !problem.empty())
     headwise::raise(headwise::error_code::unsupported, "the model's graph", problem,
                     "attention as the adapter takes it over");
-  require_layers(context.hook().facts(), shape);
+  require_layers(context.hook().facts(), rows.shape());
 
-  const auto rows = make_row_store(
-      row_type::f32, headwise::uniform_blueprint(shape, headwise::make_spec(headwise::global{})),
-      {}, {1, all_tokens, prompt_tokens, workers});
-  context.hook().use(form, rows.get());
-  std::string problem = check.run(rows.get(), ours);
+  context.hook().use(form, &rows);
+  std::string problem = check.run(&rows, ours);
   context.hook().use(form, nullptr);
   return problem.empty() ? compare(stock, ours) : problem;
 }

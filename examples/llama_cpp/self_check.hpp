@@ -13,11 +13,14 @@
 
 namespace headwise_llama_cpp {
 
+// Of the store that find_difference() takes: with rows of 32 bits and every head global.
+[[nodiscard]] row_store_sizes self_check_sizes(std::size_t workers) noexcept;
+
 // Empty: they agree, and the hook has been left at `form`, without rows. Else the first thing that
-// does not, and the context is of no more use. Throws headwise::error where already the stock graph
-// shows what the adapter cannot take, or layers that are not those of `shape`.
+// does not, and the context is of no more use. rows: an empty sequence, which is used. Throws
+// headwise::error where already the stock graph shows what the adapter cannot take, or layers that
+// are not those of rows.shape().
 [[nodiscard]] std::string find_difference(const llama_model& model, hooked_context& context,
-                                          graph_form form, const headwise::model_shape& shape,
-                                          std::size_t workers);
+                                          graph_form form, row_store& rows);
 
 }  // namespace headwise_llama_cpp

@@ -87,7 +87,11 @@ std::unique_ptr<hooked_context> takeover::make_checked_context(llama_model& mode
   const auto attempt = [&](graph_form form, std::string& difference) {
     auto context = std::make_unique<hooked_context>(model, options_.context, options_.micro_batch,
                                                     options_.sequences);
-    difference = find_difference(model, *context, form, shape_of(model), workers_);
+    const auto rows = make_row_store(
+        row_type::f32,
+        headwise::uniform_blueprint(shape_of(model), headwise::make_spec(headwise::global{})), {},
+        self_check_sizes(workers_));
+    difference = find_difference(model, *context, form, *rows);
     form_ = form;
     return context;
   };

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A form of the takeover that does not give stock's logits is found at start, and not used.
+#include "llama_cpp/self_check.hpp"
+
+#include "llama_cpp/takeover.hpp"
+#include "models.hpp"
+
+namespace headwise_tests {
+namespace {
+
+using hlc::graph_form;
+
+class self_check_test : public testing::Test {
+ protected:
+  std::string difference(graph_form form, const headwise::policy_spec& policy) {
+    llama_context_params params = llama_context_default_params();
+    params.n_threads = params.n_threads_batch = 1;
+    hlc::hooked_context context(*model_, params, 64, 1);
+    const auto rows = hlc::make_row_store(
+        hlc::row_type::f32, headwise::uniform_blueprint(hlc::shape_of(*model_), policy), {},
+        hlc::self_check_sizes(1));
+    return hlc::find_difference(*model_, context, form, *rows);
+  }
+
+  hlc::model_handle model_ = load_quietly(tiny_model);
+};
+
+TEST_F(self_check_test, finds_rows_that_are_missing) {
+  for (const auto form : {graph_form::op_swap, graph_form::overwrite}) {
+    EXPECT_EQ(difference(form, headwise::make_spec(headwise::global{})), "");
+    const std::string found = difference(form, headwise::make_spec(headwise::local_window(3)));
+    EXPECT_NE(found.find("from those of stock llama.cpp"), std::string::npos) << found;
+  }
+}
+
+// Asked by llama.cpp from within graphs; true once, at the call that is to fail.
+struct one_interruption {
+  std::size_t left = 0;
+  static bool wanted(void* data) { return static_cast<one_interruption*>(data)->left-- == 0; }
+};
+
+TEST_F(self_check_test, falls_back_and_says_so) {
+  std::size_t refused = 0, fallen_back = 0, swapped = 0;
+  for (std::size_t calls = 1; swapped == 0; calls += calls / 2 + 1) {
+    one_interruption stop{calls};
+    hlc::takeover_options options;
+    options.capacity = 64;
+    options.context.n_threads = options.context.n_threads_batch = 1;
+    options.context.abort_callback = &one_interruption::wanted;
+    options.context.abort_callback_data = &stop;
+    try {
+      hlc::takeover engine(*model_, all_global(*model_), options);
+      const bool fell = engine.form() == graph_form::overwrite;
+      EXPECT_EQ(engine.form_note().empty(), !fell);
+      (fell ? fallen_back : swapped) += 1;
+      const llama_token id = 3;
+      EXPECT_FALSE(engine.feed(0, {&id, 1}).empty());
+    } catch (const headwise::error& e) {
+      EXPECT_EQ(e.code(), headwise::error_code::unsupported);
+      ++refused;  // already the stock graph did not run
+    }
+  }
+  EXPECT_GT(refused, 0U);
+  EXPECT_GT(fallen_back, 0U);
+}
+
+}  // namespace
+}  // namespace headwise_tests
