@@ -79,7 +79,7 @@ class packed_rows {
   // The position of the oldest row; nullopt when empty.
   [[nodiscard]] std::optional<position> oldest() const noexcept {
     if (rows_ == 0) return std::nullopt;
-    return (*pages_.first())->positions(*pages_.sizes().first)[begin_];
+    return (*pages_.first())->positions(pages_.sizes().of(0))[begin_];
   }
 
   // There is a row at pos. O(1) for the newest ones, O(pages).

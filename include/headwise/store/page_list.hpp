@@ -12,21 +12,24 @@
 HEADWISE_NAMESPACE_BEGIN
 namespace detail {
 
-// Sizes of the pages of a list.
+// Sizes of the pages of a list: some of one, the rest of another.
 struct page_sizes {
   const page_layout* first;
   const page_layout* others;
+  std::size_t firsts;
 
   [[nodiscard]] const page_layout& of(std::size_t index) const noexcept {
-    return index == 0 ? *first : *others;
+    return index < firsts ? *first : *others;
   }
   // Row slots of the pages before.
   [[nodiscard]] std::size_t slots_before(std::size_t index) const noexcept {
-    return index == 0 ? 0 : first->page_tokens + (index - 1) * others->page_tokens;
+    const std::size_t small = std::min(index, firsts);
+    return small * first->page_tokens + (index - small) * others->page_tokens;
   }
   [[nodiscard]] std::size_t pages_for(std::size_t slots) const noexcept {
-    if (slots <= first->page_tokens) return slots == 0 ? 0 : 1;
-    return 1 + others->pages_for(slots - first->page_tokens);
+    const std::size_t in_first = firsts * first->page_tokens;
+    if (slots <= in_first) return first->pages_for(slots);
+    return firsts + others->pages_for(slots - in_first);
   }
 };
 
@@ -75,7 +78,8 @@ class page_list {
   // Of the pages.
   [[nodiscard]] std::size_t slots() const noexcept { return sizes_.slots_before(size_); }
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return size_ == 0 ? 0 : sizes_.first->page_bytes() + (size_ - 1) * sizes_.others->page_bytes();
+    const std::size_t small = std::min(size_, sizes_.firsts);
+    return small * sizes_.first->page_bytes() + (size_ - small) * sizes_.others->page_bytes();
   }
   // Of no page where the list is empty.
   [[nodiscard]] cursor first() const noexcept { return first_; }
@@ -102,7 +106,7 @@ class page_list {
   }
   // All pages must be of one size.
   void drop_first() noexcept {
-    pool_->release_page(*first_, *sizes_.first);
+    pool_->release_page(*first_, sizes_.of(0));
     if (--size_ == 0) return drop_block();
     page_block* const block = first_.block_;
     ++first_;

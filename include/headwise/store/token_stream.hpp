@@ -140,7 +140,7 @@ class token_stream : public packed_rows {
     archive.number(newest_evicted);
     if constexpr (Archive::loading) {
       if (evicted != 0) last_evicted_ = newest_evicted;
-      if (count > 0 && passed_over < pages_.sizes().first->page_tokens) begin_ = passed_over;
+      if (count > 0 && passed_over < pages_.sizes().of(0).page_tokens) begin_ = passed_over;
       for (; rows_ < count; ++rows_) {
         if (room_in_last() == 0 && !pages_.try_append()) return false;
         const std::size_t last = pages_.size() - 1;
@@ -178,8 +178,7 @@ class token_stream : public packed_rows {
   // The equation between steps: positions ascend below `length`, no row has expired at keep_from,
   // and there are as many pages as the rows need. O(rows).
   [[nodiscard]] bool is_sound(position keep_from, token_count length) const noexcept {
-    if (pages_.size() != pages_in_use() || begin_ >= pages_.sizes().first->page_tokens)
-      return false;
+    if (pages_.size() != pages_in_use() || begin_ >= pages_.sizes().of(0).page_tokens) return false;
     bool sound = true;
     std::optional<position> before;
     for_each_position([&](position pos, std::size_t) {
@@ -205,8 +204,10 @@ class token_stream : public packed_rows {
   [[nodiscard]] static page_sizes sizes_for(token_count lifetime, const page_pool& pool) noexcept {
     constexpr std::size_t short_window = 8;  // pages
     const bool is_short = lifetime <= short_window * pool.layout().page_tokens;
-    const page_layout* const others = is_short ? &pool.small_layout() : &pool.layout();
-    return {lifetime == forever ? &pool.small_layout() : others, others};
+    const page_layout &small = pool.small_layout(), &large = pool.layout();
+    if (is_short) return {&small, &small, 0};
+    // As many as make up a large page, so that the large ones begin where they would without.
+    return {&small, &large, lifetime == forever ? large.page_tokens / small.page_tokens : 0};
   }
 
   // Copy on write: the last page's rows move to a page of our own; the shared one waits for commit.

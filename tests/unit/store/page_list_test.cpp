@@ -19,7 +19,7 @@ using headwise::detail::page_pool;
 using headwise::detail::page_sizes;
 
 page_sizes alike(const page_pool& pool) {
-  return {&pool.layout(), &pool.layout()};
+  return {&pool.layout(), &pool.layout(), 0};
 }
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
@@ -98,11 +98,11 @@ TEST(page_list, a_refusal_changes_nothing) {
   EXPECT_EQ(memory.bytes(), 0U);
 }
 
-TEST(page_list, counts_slots_and_bytes_of_a_smaller_first_page) {
+TEST(page_list, counts_slots_and_bytes_of_smaller_first_pages) {
   counting_resource memory;
   page_pool pool({32, 8, 8}, unlimited, 0, &memory);
-  page_list list(pool, {&pool.small_layout(), &pool.layout()});
-  for (const std::size_t slots : {8U, 40U, 72U}) {
+  page_list list(pool, {&pool.small_layout(), &pool.layout(), 2});
+  for (const std::size_t slots : {8U, 16U, 48U, 80U}) {
     EXPECT_EQ(list.sizes().pages_for(slots - 1), list.size() + 1);
     EXPECT_EQ(list.sizes().pages_for(slots), list.size() + 1);
     ASSERT_TRUE(list.try_append());

@@ -42,7 +42,7 @@ TEST(stream_pages, are_small_for_short_windows_and_first_rows) {
   };
   for (const expectation& e :
        {expectation{256, any_number, {8, 16, 48}}, expectation{257, any_number, {32, 32, 64}},
-        expectation{headwise::forever, any_number, {8, 40, 72}},
+        expectation{headwise::forever, any_number, {8, 16, 64}},
         expectation{256, 1000, {32, 32, 64}}, expectation{headwise::forever, 1000, {32, 32, 64}}}) {
     counting_resource memory;
     page_pool pool({32, 4, 4}, e.limit, 0, &memory);
