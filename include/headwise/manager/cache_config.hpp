@@ -17,7 +17,8 @@ inline constexpr std::size_t unlimited_pages = std::numeric_limits<std::size_t>:
 struct cache_config {
   // Row slots of a page. Small pages waste less, rows of large ones are read faster. Where pages
   // are neither limited nor reserved, windows of up to eight pages, and the first page_tokens rows
-  // that a head keeps for good, lie in pages of a quarter of it, but not below 8; else all are alike.
+  // that a head keeps for good, lie in pages of a quarter of it, but not below 8; else all are
+  // alike.
   std::uint32_t page_tokens = 32;
   // Pages that may be in use at once, over all sequences. A step that needs more is refused.
   std::size_t pages = unlimited_pages;
