@@ -40,9 +40,11 @@ build() {
     "${fixed_addresses[@]}" cmake --build "build/$name" --parallel "$jobs"
 }
 
-# -O2, as most of the time goes into compiling; hostile files are replayed under the sanitizers.
+# -O2, as most of the time goes into compiling; hostile files are replayed under the sanitizers. The adapter
+# for llama.cpp is tested where HEADWISE_LLAMA_CPP in the environment says where that is installed.
 build tests -C cmake/presets/release.cmake "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG" \
-    "-DHEADWISE_TEST_GROUPS=unit;property;golden;cases;threads;engine;cli;scripts"
+    "-DHEADWISE_LLAMA_CPP=${HEADWISE_LLAMA_CPP:-}" \
+    "-DHEADWISE_TEST_GROUPS=unit;property;golden;cases;threads;engine;llama_cpp;cli;scripts"
 build tests-asan -C cmake/presets/asan.cmake -DHEADWISE_BUILD_EXAMPLES=OFF -DHEADWISE_BUILD_BENCHMARKS=OFF \
     "-DHEADWISE_TEST_GROUPS=unit;property;cases;fuzz;threads"
 build tests-tsan -C cmake/presets/tsan.cmake -DHEADWISE_BUILD_EXAMPLES=OFF -DHEADWISE_BUILD_BENCHMARKS=OFF \
