@@ -215,6 +215,7 @@ TEST(fault_cases, B14_page_borders) {
   counting_resource memory;  // poisons what it gets back
   headwise::cache_config config;
   config.page_tokens = 16;
+  config.pages = 1000;  // so that all are of that size
   config.memory = &memory;
   engine text(one_head, {window(20)}, uniform_fixture(), config);
   for (position length = 1; length <= 100; ++length) {

@@ -179,6 +179,7 @@ TEST(fault_cases, C08_fork_trees_come_and_go) {
   counting_resource memory;
   headwise::cache_config config = horizon(0);
   config.page_tokens = 16;
+  config.pages = 1000;  // so that all are of that size
   config.memory = &memory;
   const std::vector<test_policy> plan{headwise::global{}, window(16)};
   using half_engine = engine<headwise::f16>;
