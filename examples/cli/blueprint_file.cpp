@@ -15,11 +15,11 @@ void write_blueprint(const std::filesystem::path& path, const headwise::blueprin
 }
 
 headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
-                                            const llama_example::model& model,
+                                            const model_facts& model,
                                             const std::filesystem::path& model_file) {
   headwise::blueprint plan = read_blueprint(path);
   try {
-    headwise::require_match(plan, model.shape(), model.fingerprint());
+    headwise::require_match(plan, model.shape, model.fingerprint);
   } catch (const headwise::error& e) {
     headwise::raise(
         e.code(), path.string() + " is not for " + model_file.string() + ": " + e.place(), e.got(),

@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "llama/model.hpp"
+#include "engine.hpp"
 
 #include "headwise/blueprint/blueprint.hpp"
 
@@ -18,7 +18,7 @@ void write_blueprint(const std::filesystem::path& path, const headwise::blueprin
 // Refuses a blueprint that was made for another model than the one in hand, naming both files and
 // what differs.
 [[nodiscard]] headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
-                                                          const llama_example::model& model,
+                                                          const model_facts& model,
                                                           const std::filesystem::path& model_file);
 
 }  // namespace headwise_tool

@@ -69,12 +69,22 @@ void add_count(CLI::App& command, const std::string& name, T& value, const optio
   command.add_option(name, value, description)->capture_default_str()->check(check);
 }
 
+// The model, and what runs it.
+void add_model(CLI::App& command, std::filesystem::path& model, engine_choice& engine) {
+  command.add_option("--model", model, "Model, a GGUF file")->required();
+  add_choice<engine_kind>(
+      command, "--engine", engine.kind,
+      {{"small", engine_kind::small}, {"llama.cpp", engine_kind::llama_cpp}},
+      "small (default): Llama architectures, one thread; llama.cpp: whatever it runs");
+  add_count(command, "--threads", engine.threads, count_from(0U, 1024U),
+            "Threads of llama.cpp; 0: one for each core");
+}
+
 void add_record(CLI::App& app) {
   const auto options = std::make_shared<record_options>();
   CLI::App* const command = app.add_subcommand(
       "record", "Run a text through a model and write down its attention maps (safetensors).");
-  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
-      ->required();
+  add_model(*command, options->model, options->engine);
   command->add_option("--text", options->text, "Text; prompts are consecutive pieces of it")
       ->required();
   command
@@ -191,8 +201,7 @@ void add_eval(CLI::App& app) {
   const auto options = std::make_shared<eval_options>();
   CLI::App* const command = app.add_subcommand(
       "eval", "Measure a blueprint on a text: bytes, perplexity, agreement with the full cache.");
-  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
-      ->required();
+  add_model(*command, options->model, options->engine);
   command->add_option("--text", options->text, "Text that the profile did not see")->required();
   command
       ->add_option("--blueprint", options->blueprints,
@@ -216,8 +225,7 @@ void add_generate(CLI::App& app) {
   const auto options = std::make_shared<generate_options>();
   CLI::App* const command =
       app.add_subcommand("generate", "Continue a prompt, with or without a blueprint.");
-  command->add_option("--model", options->model, "Model, a GGUF file of a Llama architecture")
-      ->required();
+  add_model(*command, options->model, options->engine);
   command->add_option("--prompt", options->prompt, "Text to continue")->required();
   command->add_option("--blueprint", options->blueprint, "Blueprint; without it, a full cache");
   add_count(*command, "--tokens", options->tokens, count_from(1U, 1000000U),

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "held_bytes.hpp"
+#include "engine.hpp"
 
 namespace headwise_tool {
 
@@ -17,6 +17,7 @@ struct eval_options {
   std::size_t window = 1024;
   std::size_t tokens = 4096;
   cache_type type = cache_type::f16;
+  engine_choice engine;
 };
 
 // Throws headwise::error on bad data, usage_error on options that cannot be.

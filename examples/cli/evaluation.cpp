@@ -8,7 +8,6 @@
 #include <span>
 
 #include "llama/sampler.hpp"
-#include "llama/session.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -28,31 +27,26 @@ double surprise(std::span<const float> logits, std::int32_t next) {
 // Feeds windows to caches of one plan and adds up what shows.
 class plan_run {
  public:
-  plan_run(const llama_example::model& model, const headwise::blueprint& plan)
-      : model_(model), plan_(plan) {}
+  plan_run(engine& model, const headwise::blueprint& plan) : model_(model), plan_(plan) {}
 
-  template <headwise::row_codec Key, headwise::row_codec Value>
-  void feed(const token_ids& window) {
+  void feed(const token_ids& window, cache_type type) {
     measured_memory memory;
-    llama_example::session_options options;
-    options.capacity = static_cast<token_count>(window.size());
-    options.chunk = step_tokens;
-    options.cache = evaluated_cache(memory);
-    llama_example::session<Key, Value> session(model_, plan_, options);
+    const auto text = model_.open(plan_, {static_cast<token_count>(window.size()), step_tokens,
+                                          type, evaluated_cache(memory)});
     const std::span<const std::int32_t> ids(window);
     for (std::size_t at = 0; at < ids.size(); at += step_tokens) {
       clock::duration judging{};
       const auto start = clock::now();
-      session.feed(ids.subspan(at, std::min(step_tokens, ids.size() - at)),
-                   [&](headwise::position first, llama_example::rows<const float> logits) {
-                     const auto fed = clock::now();
-                     judge(first, logits, ids);
-                     judging = clock::now() - fed;
-                   });
+      text->feed(ids.subspan(at, std::min(step_tokens, ids.size() - at)),
+                 [&](headwise::position first, headwise::rows<const float> logits) {
+                   const auto fed = clock::now();
+                   judge(first, logits, ids);
+                   judging = clock::now() - fed;
+                 });
       feeding_ += clock::now() - start - judging;
       resident_ += static_cast<double>(memory.held());
-      payload_ += static_cast<double>(session.stats().payload_bytes);
-      dense_ += static_cast<double>(session.stats().full_bytes);
+      payload_ += static_cast<double>(text->stats().payload_bytes);
+      dense_ += static_cast<double>(text->stats().full_bytes);
       ++steps_;
     }
     peak_ = std::max(peak_, memory.peak());
@@ -77,7 +71,7 @@ class plan_run {
   }
 
  private:
-  void judge(headwise::position first, llama_example::rows<const float> logits,
+  void judge(headwise::position first, headwise::rows<const float> logits,
              std::span<const std::int32_t> ids) {
     for (std::size_t i = 0; i < logits.count; ++i) {
       choices_.push_back(llama_example::greedy(logits[i]));
@@ -88,7 +82,7 @@ class plan_run {
   }
   [[nodiscard]] double steps() const noexcept { return static_cast<double>(steps_); }
 
-  const llama_example::model& model_;
+  engine& model_;
   const headwise::blueprint& plan_;
   token_ids choices_;
   double surprise_ = 0.0;
@@ -102,13 +96,13 @@ class plan_run {
 
 class evaluator {
  public:
-  evaluator(const llama_example::model& model, const std::vector<token_ids>& windows,
-            cache_type type, const evaluation_progress& report)
+  evaluator(engine& model, const std::vector<token_ids>& windows, cache_type type,
+            const evaluation_progress& report)
       : model_(model), windows_(windows), type_(type), report_(report) {}
 
   void run_full(evaluation& result) {
     const auto plan =
-        headwise::uniform_blueprint(model_.shape(), headwise::make_spec(headwise::global{}));
+        headwise::uniform_blueprint(model_.facts().shape, headwise::make_spec(headwise::global{}));
     const plan_run run = run_plan(plan);
     reference_ = run.choices();
     result.full_bytes = run.dense_bytes();
@@ -122,12 +116,12 @@ class evaluator {
     const double bytes = result.blueprint.resident_bytes;
     result.window = window_for(bytes, 0);
     result.plain_window =
-        run_plan(uniform_window_plan(model_.shape(), 0, result.window)).score(reference_);
+        run_plan(uniform_window_plan(model_.facts().shape, 0, result.window)).score(reference_);
     result.sinks = std::max<token_count>(plan.tokens.sink_count, 1);
     result.window_behind_sinks = window_for(bytes, result.sinks);
-    result.sinks_and_window =
-        run_plan(uniform_window_plan(model_.shape(), result.sinks, result.window_behind_sinks))
-            .score(reference_);
+    result.sinks_and_window = run_plan(uniform_window_plan(model_.facts().shape, result.sinks,
+                                                           result.window_behind_sinks))
+                                  .score(reference_);
     return result;
   }
 
@@ -135,19 +129,17 @@ class evaluator {
   [[nodiscard]] plan_run run_plan(const headwise::blueprint& plan) {
     plan_run run(model_, plan);
     for (const token_ids& window : windows_) {
-      with_codecs(type_, [&]<class Key, class Value>(row_codecs<Key, Value>) {
-        run.feed<Key, Value>(window);
-      });
+      run.feed(window, type_);
       report_(fed_ += window.size());
     }
     return run;
   }
   [[nodiscard]] token_count window_for(double bytes, token_count sinks) const {
     const auto length = static_cast<token_count>(windows_.front().size());
-    return window_that_holds(bytes, model_.shape(), sinks, length, type_);
+    return window_that_holds(bytes, model_.facts().shape, sinks, length, type_);
   }
 
-  const llama_example::model& model_;
+  engine& model_;
   const std::vector<token_ids>& windows_;
   cache_type type_;
   const evaluation_progress& report_;
@@ -157,14 +149,14 @@ class evaluator {
 
 }  // namespace
 
-evaluation evaluate(const llama_example::model& model, const std::vector<token_ids>& windows,
+evaluation evaluate(engine& model, const std::vector<token_ids>& windows,
                     const std::vector<headwise::blueprint>& blueprints, cache_type type,
                     const evaluation_progress& report) {
   for (const headwise::blueprint& plan : blueprints)
-    headwise::require_match(plan, model.shape(), model.fingerprint());
+    headwise::require_match(plan, model.facts().shape, model.facts().fingerprint);
   evaluation result;
-  result.model = model.fingerprint().name;
-  result.shape = model.shape();
+  result.model = model.facts().fingerprint.name;
+  result.shape = model.facts().shape;
   result.cache = to_string(type);
   result.tokens_profiled = blueprints.front().origin.queries;
   result.window_tokens = windows.front().size();

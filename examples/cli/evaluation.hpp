@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "engine.hpp"
 #include "held_bytes.hpp"
-#include "llama/model.hpp"
-#include "prompts.hpp"
 
 #include "headwise/blueprint/blueprint.hpp"
 
@@ -64,8 +63,7 @@ struct evaluation {
 using evaluation_progress = std::function<void(std::uint64_t tokens)>;
 
 // windows: of equal length. Throws headwise::error where a blueprint is for another model.
-[[nodiscard]] evaluation evaluate(const llama_example::model& model,
-                                  const std::vector<token_ids>& windows,
+[[nodiscard]] evaluation evaluate(engine& model, const std::vector<token_ids>& windows,
                                   const std::vector<headwise::blueprint>& blueprints,
                                   cache_type type, const evaluation_progress& report);
 

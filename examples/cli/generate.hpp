@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "engine.hpp"
 #include "llama/sampler.hpp"
 
 #include "headwise/core/types.hpp"
@@ -17,6 +18,7 @@ struct generate_options {
   std::string prompt;
   headwise::token_count tokens = 128;
   llama_example::sampling sampling;
+  engine_choice engine;
 };
 
 // Throws headwise::error on bad data.

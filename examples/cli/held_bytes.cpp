@@ -2,7 +2,6 @@
 
 #include "held_bytes.hpp"
 
-#include <algorithm>
 #include <vector>
 
 #include "headwise/manager/cache_manager.hpp"
@@ -49,18 +48,6 @@ double mean_held(const headwise::blueprint& plan, token_count length, cache_type
 }
 
 }  // namespace
-
-void* measured_memory::do_allocate(std::size_t bytes, std::size_t alignment) {
-  void* const block = std::pmr::new_delete_resource()->allocate(bytes, alignment);
-  held_ += bytes;
-  peak_ = std::max(peak_, held_);
-  return block;
-}
-
-void measured_memory::do_deallocate(void* block, std::size_t bytes, std::size_t alignment) {
-  std::pmr::new_delete_resource()->deallocate(block, bytes, alignment);
-  held_ -= bytes;
-}
 
 headwise::cache_config evaluated_cache(measured_memory& memory) noexcept {
   headwise::cache_config config;

@@ -16,17 +16,14 @@ using headwise::error_code;
 
 class text_pieces {
  public:
-  text_pieces(const llama_example::model& model, const std::filesystem::path& text,
-              std::size_t length)
-      : place_(text.string()), length_(length) {
-    const auto& tokenizer = model.tokens();
-    if (tokenizer.adds_bos() && tokenizer.bos()) start_.push_back(*tokenizer.bos());
+  text_pieces(const engine& model, const std::filesystem::path& text, std::size_t length)
+      : place_(text.string()), length_(length), start_(model.facts().start) {
     if (length <= start_.size() + 1)
       headwise::raise(error_code::invalid_argument, "length of a piece",
                       std::to_string(length) + " tokens",
                       "at least " + std::to_string(start_.size() + 2));
-    require_context(model, length, "length of a piece");
-    ids_ = tokenizer.encode(read_text(text), {.bos = false, .special_tokens = false});
+    require_context(model.facts(), length, "length of a piece");
+    ids_ = model.encode(read_text(text), engine::special_tokens::as_text);
   }
 
   [[nodiscard]] std::size_t available() const noexcept { return ids_.size() / fresh(); }
@@ -70,21 +67,20 @@ std::string read_text(const std::filesystem::path& path) {
   return text;
 }
 
-void require_context(const llama_example::model& model, std::size_t tokens,
-                     const std::string& place) {
-  const std::size_t context = model.sizes().context_length;
+void require_context(const model_facts& model, std::size_t tokens, const std::string& place) {
+  const std::size_t context = model.context_length;
   if (context != 0 && tokens > context)
     headwise::raise(error_code::invalid_argument, place, with_commas(tokens) + " tokens",
                     "at most " + with_commas(context) + ", the context of this model");
 }
 
-std::vector<token_ids> cut_pieces(const llama_example::model& model,
-                                  const std::filesystem::path& text, const piece_options& options) {
+std::vector<token_ids> cut_pieces(const engine& model, const std::filesystem::path& text,
+                                  const piece_options& options) {
   return text_pieces(model, text, options.length).first(options.count);
 }
 
-std::vector<token_ids> cut_up_to(const llama_example::model& model,
-                                 const std::filesystem::path& text, const piece_options& options) {
+std::vector<token_ids> cut_up_to(const engine& model, const std::filesystem::path& text,
+                                 const piece_options& options) {
   const text_pieces pieces(model, text, options.length);
   return pieces.first(std::clamp<std::size_t>(pieces.available(), 1, options.count));
 }

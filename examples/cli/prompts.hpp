@@ -9,19 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "llama/model.hpp"
+#include "engine.hpp"
 
 namespace headwise_tool {
-
-using token_ids = std::vector<std::int32_t>;
 
 // Throws headwise::error on a file that is not there or holds no text.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
 // Throws headwise::error where a model's context, if it states one, is shorter than `tokens`.
 // place: what has them.
-void require_context(const llama_example::model& model, std::size_t tokens,
-                     const std::string& place);
+void require_context(const model_facts& model, std::size_t tokens, const std::string& place);
 
 struct piece_options {
   std::size_t count = 1;   // of pieces
@@ -29,12 +26,12 @@ struct piece_options {
 };
 
 // Throws headwise::error where the text is too short or a piece longer than the model's context.
-[[nodiscard]] std::vector<token_ids> cut_pieces(const llama_example::model& model,
+[[nodiscard]] std::vector<token_ids> cut_pieces(const engine& model,
                                                 const std::filesystem::path& text,
                                                 const piece_options& options);
 
 // As many whole pieces as the text has, at most options.count, at least one.
-[[nodiscard]] std::vector<token_ids> cut_up_to(const llama_example::model& model,
+[[nodiscard]] std::vector<token_ids> cut_up_to(const engine& model,
                                                const std::filesystem::path& text,
                                                const piece_options& options);
 

@@ -7,8 +7,7 @@
 #include <cstddef>
 #include <filesystem>
 
-#include "headwise/core/types.hpp"
-#include "headwise/io/element_type.hpp"
+#include "engine.hpp"
 
 namespace headwise_tool {
 
@@ -18,6 +17,7 @@ struct record_options {
   std::size_t length = 512;
   headwise::token_count sinks = 4;
   headwise::element_type type = headwise::element_type::f16;
+  engine_choice engine;
 };
 
 // Throws headwise::error on bad data, usage_error on options that cannot be.

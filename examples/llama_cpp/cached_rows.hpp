@@ -17,7 +17,7 @@
 namespace headwise_llama_cpp {
 
 template <headwise::row_codec Key, headwise::row_codec Value>
-class cached_rows final : public row_store {
+class cached_rows : public row_store {
   using cache = headwise::cache_manager<headwise::builtin_policies, Key, Value>;
   using sequence = typename cache::sequence_type;
   using part = open_part<typename cache::step_type>;
@@ -27,8 +27,9 @@ class cached_rows final : public row_store {
               const row_store_sizes& sizes)
       : capacity_(sizes.capacity),
         cache_(plan, config),
-        work_(plan.shape, sizes, config.memory),
-        keys_(sizes.micro_batch * plan.shape.kv_heads * plan.shape.head_dim, config.memory) {
+        work_(plan.shape, sizes, scratch_of(config, sizes)),
+        keys_(sizes.micro_batch * plan.shape.kv_heads * plan.shape.head_dim,
+              scratch_of(config, sizes)) {
     for (std::size_t i = 0; i < sizes.sequences; ++i) sequences_.push_back(cache_.open(capacity_));
     marks_.resize(sizes.sequences);
     parts_.reserve(sizes.sequences);
@@ -97,6 +98,11 @@ class cached_rows final : public row_store {
   void drop_mark(std::size_t i) noexcept override { marks_[i].reset(); }
 
  private:
+  [[nodiscard]] static std::pmr::memory_resource* scratch_of(
+      const headwise::cache_config& config, const row_store_sizes& sizes) noexcept {
+    return sizes.scratch != nullptr ? sizes.scratch : config.memory;
+  }
+
   headwise::token_count capacity_;
   cache cache_;
   std::vector<sequence> sequences_;

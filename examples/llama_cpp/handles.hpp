@@ -5,6 +5,7 @@
 #pragma once
 
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 
@@ -40,6 +41,15 @@ using context_handle = std::unique_ptr<llama_context, handle_deleter>;
                         " sequences",
                     "a context that llama.cpp can make; its log says why not");
   return context;
+}
+
+// Lets llama.cpp say nothing but errors, on standard error. For the whole process.
+inline void log_errors_only() {
+  llama_log_set(
+      [](ggml_log_level level, const char* text, void*) {
+        if (level == GGML_LOG_LEVEL_ERROR) std::cerr << text;
+      },
+      nullptr);
 }
 
 }  // namespace headwise_llama_cpp

@@ -25,10 +25,14 @@ recorder::recorder(llama_model& model, const recorder_options& options)
                [this](const watched_context::layer_view& seen) { write(seen); }) {}
 
 void recorder::record(const std::filesystem::path& path,
-                      std::span<const std::vector<llama_token>> prompts) {
+                      std::span<const std::vector<llama_token>> prompts,
+                      const std::function<void()>& done) {
   headwise::map_writer writer(path, info_, prompts, type_);
   writer_ = &writer;
-  for (prompt_ = 0; prompt_ < prompts.size(); ++prompt_) run(prompts[prompt_]);
+  for (prompt_ = 0; prompt_ < prompts.size(); ++prompt_) {
+    run(prompts[prompt_]);
+    done();
+  }
   writer.finish();
 }
 

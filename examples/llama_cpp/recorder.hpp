@@ -7,6 +7,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,9 +30,12 @@ class recorder {
   // Throws headwise::error where the model is none that the adapter takes.
   recorder(llama_model& model, const recorder_options& options);
 
-  // Writes the prompts' maps. The file appears whole or not at all. Throws headwise::error on a
-  // prompt that is too long, where llama.cpp cannot run it, or where the file cannot be written.
-  void record(const std::filesystem::path& path, std::span<const std::vector<llama_token>> prompts);
+  // Writes the prompts' maps; done() after each. The file appears whole or not at all. Throws
+  // headwise::error on a prompt that is too long, where llama.cpp cannot run it, or where the file
+  // cannot be written.
+  void record(
+      const std::filesystem::path& path, std::span<const std::vector<llama_token>> prompts,
+      const std::function<void()>& done = [] {});
 
   // Model name and shape, fingerprint, token classes of the vocabulary: what the files say.
   [[nodiscard]] const headwise::map_info& info() const noexcept { return info_; }

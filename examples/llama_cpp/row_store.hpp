@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// row_store: what the nodes of a graph are given to do, whatever the rows are stored as. It holds
-// the sequences and, while a micro-batch runs, one open step of each sequence that has tokens in
-// it.
+// layer_rows: what the nodes of a graph are given to do. row_store: the same, whatever the rows are
+// stored as. It holds the sequences and, while a micro-batch runs, one open step of each sequence
+// that has tokens in it.
 //
 //   try_begin(parts)                              the owner thread, before the graph runs
 //   for each layer: add_keys, add_values, attend  all workers together, in this order; whoever
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 
 #include "headwise/blueprint/blueprint.hpp"
@@ -45,17 +46,13 @@ struct row_store_sizes {
   headwise::token_count capacity = 0;  // tokens of the longest sequence
   std::size_t micro_batch = 0;         // the most tokens of a step, over all sequences
   std::size_t workers = 1;
+  // Of what workers compute with; nullptr: that of the rows.
+  std::pmr::memory_resource* scratch = nullptr;
 };
 
-class row_store {
+class layer_rows {
  public:
-  virtual ~row_store() = default;
-
-  // False where pages or memory do not suffice; then nothing changed. Parts: each sequence once.
-  [[nodiscard]] virtual bool try_begin(std::span<const step_part> parts) noexcept = 0;
-  virtual void commit() noexcept = 0;
-  virtual void cancel() noexcept = 0;
-
+  virtual ~layer_rows() = default;
   // keys, values: [tokens of the micro-batch, kv_heads * head_dim].
   virtual void add_keys(worker self, headwise::rows<const float> keys) noexcept = 0;
   virtual void add_values(worker self, std::uint32_t layer,
@@ -65,6 +62,15 @@ class row_store {
                       float scale, headwise::rows<float> out) noexcept = 0;
 
   [[nodiscard]] virtual const headwise::model_shape& shape() const noexcept = 0;
+};
+
+class row_store : public layer_rows {
+ public:
+  // False where pages or memory do not suffice; then nothing changed. Parts: each sequence once.
+  [[nodiscard]] virtual bool try_begin(std::span<const step_part> parts) noexcept = 0;
+  virtual void commit() noexcept = 0;
+  virtual void cancel() noexcept = 0;
+
   [[nodiscard]] virtual headwise::token_count length(std::size_t sequence) const noexcept = 0;
   [[nodiscard]] virtual headwise::cache_stats stats(std::size_t sequence) const noexcept = 0;
   [[nodiscard]] virtual headwise::manager_stats stats() const noexcept = 0;

@@ -75,8 +75,9 @@ takeover::takeover(llama_model& model, const headwise::blueprint& plan,
           std::max({1, options.context.n_threads, options.context.n_threads_batch}))),
       classifier_(classifier_for(model, plan, options)),
       context_(make_checked_context(model)),
-      rows_(make_row_store(options.rows, plan, options.cache,
-                           {options.sequences, options.capacity, options.micro_batch, workers_})),
+      rows_(make_row_store(
+          options.rows, plan, options.cache,
+          {options.sequences, options.capacity, options.micro_batch, workers_, options.scratch})),
       batch_(options.micro_batch) {
   tokens_.reserve(options.micro_batch);
   parts_.reserve(std::min(options.sequences, options.micro_batch));

@@ -12,7 +12,7 @@
 // Texts may be longer than llama.cpp's cells: positions are given with every batch. Several
 // sequences are fed one by one, or advanced together by one token each (step).
 // All or nothing: a call that throws leaves every sequence as it was before, and the next call
-// works. Memory: rows, pages and all tables come from options.cache.memory.
+// works. Memory: rows, pages and their tables come from options.cache.memory.
 // One owner thread; the model must outlive it, and may serve others at the same time.
 #pragma once
 
@@ -37,7 +37,9 @@ struct takeover_options {
   std::size_t sequences = 1;
   std::size_t micro_batch = 256;  // the most tokens that the graph runs at once
   headwise::cache_config cache = {};
-  // Threads, rotation and the like. Its cache types must not be quantised.
+  // Of what threads compute with; nullptr: cache.memory.
+  std::pmr::memory_resource* scratch = nullptr;
+  // Threads, rotation and the like. Its cache types must not be quantised, and are not used.
   llama_context_params context = llama_context_default_params();
 };
 

@@ -65,20 +65,29 @@ headwise::token_rules vocabulary_rules(const llama_model& model, headwise::token
   return rules;
 }
 
-std::vector<llama_token> encode(const llama_model& model, std::string_view text) {
+std::vector<llama_token> encode(const llama_model& model, std::string_view text,
+                                encode_options options) {
   const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
-  const auto length = static_cast<std::int32_t>(text.size());
-  std::vector<llama_token> ids(text.size() + 2);
+  if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE)
+    headwise::raise(headwise::error_code::unsupported, "text", "a model without a vocabulary",
+                    "one with a tokenizer");
+  std::vector<llama_token> ids;
+  if (const llama_token first = llama_vocab_bos(vocabulary);
+      options.bos && llama_vocab_get_add_bos(vocabulary) && first != LLAMA_TOKEN_NULL)
+    ids.push_back(first);
+  const std::size_t start = ids.size();
+  ids.resize(start + text.size() + 2);
   const std::int32_t count =
-      !std::in_range<std::int32_t>(text.size())
+      !std::in_range<std::int32_t>(ids.size())
           ? -1
-          : llama_tokenize(vocabulary, text.data(), length, ids.data(),
-                           static_cast<std::int32_t>(ids.size()), true, false);
+          : llama_tokenize(vocabulary, text.data(), static_cast<std::int32_t>(text.size()),
+                           ids.data() + start, static_cast<std::int32_t>(ids.size() - start), false,
+                           options.special_tokens);
   if (count < 0)
     headwise::raise(headwise::error_code::unsupported, "text",
                     std::to_string(text.size()) + " bytes",
                     "a text that llama.cpp's tokenizer takes");
-  ids.resize(static_cast<std::size_t>(count));
+  ids.resize(start + static_cast<std::size_t>(count));
   return ids;
 }
 

@@ -25,9 +25,15 @@ namespace headwise_llama_cpp {
 [[nodiscard]] headwise::token_rules vocabulary_rules(const llama_model& model,
                                                      headwise::token_count sink_count);
 
-// The ids of a text, with the beginning-of-sequence token first where the model wants one. Names of
-// control tokens in the text are text. Throws headwise::error where llama.cpp refuses.
-[[nodiscard]] std::vector<llama_token> encode(const llama_model& model, std::string_view text);
+struct encode_options {
+  bool bos = true;              // the beginning-of-sequence token first, where the model wants one
+  bool special_tokens = false;  // control tokens written in the text ("<|im_start|>") become ids
+};
+
+// The ids of a text. Throws headwise::error where llama.cpp refuses, or the model has no
+// vocabulary.
+[[nodiscard]] std::vector<llama_token> encode(const llama_model& model, std::string_view text,
+                                              encode_options options = {});
 
 // The bytes that an id adds to a text.
 [[nodiscard]] std::string piece_of(const llama_model& model, llama_token id);

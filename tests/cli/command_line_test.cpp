@@ -64,6 +64,9 @@ TEST(CommandLine, WrongUsageIsTwo) {
       {"eval", "--model", "m", "--text", "t"},
       {"generate", "--model", "m"},
       {"generate", "--model", "m", "--prompt", "p", "--tokens", "0"},
+      {"generate", "--model", "m", "--prompt", "p", "--engine", "steam"},
+      {"generate", "--model", "m", "--prompt", "p", "--threads", "2"},
+      {"record", "--model", "m", "--text", "t", "--out", "o", "--threads=-1"},
       {"generate", "--model", "m", "--prompt", "p", "--seed=-1"}};
   for (const auto& arguments : wrong) {
     const tool_result result = run_headwise(arguments);

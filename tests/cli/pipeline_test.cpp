@@ -93,7 +93,8 @@ TEST_F(Pipeline, PerplexityAndBytesOfTheFullCacheAreWhatTheyAre) {
   const auto full =
       headwise::uniform_blueprint(model.shape(), headwise::make_spec(headwise::global{}));
   double surprise = 0.0;
-  for (const auto& window : headwise_tool::cut_pieces(model, path("text.txt"), {3, 100})) {
+  const auto engine = headwise_tool::load_engine({}, path("model.gguf"));
+  for (const auto& window : headwise_tool::cut_pieces(*engine, path("text.txt"), {3, 100})) {
     llama_example::session<headwise::f32> session(model, full);
     for (std::size_t i = 0; i + 1 < window.size(); ++i) {
       const auto logits = session.feed(std::span(&window[i], 1));

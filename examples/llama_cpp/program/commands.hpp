@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The program's commands.
+#pragma once
+
+#include <cstddef>
+
+#include "contestants.hpp"
+
+namespace headwise_llama_cpp {
+
+// Milliseconds a token and tokens per second behind texts of all lengths, in one run. tokens: that
+// are timed at each length.
+void run_compare(const contest_options& options, std::size_t tokens);
+
+// The resident set of a process for each contestant and length, beside the computed figure.
+void run_memory(const contest_options& options);
+
+}  // namespace headwise_llama_cpp
