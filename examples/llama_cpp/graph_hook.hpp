@@ -42,7 +42,7 @@ class graph_hook {
   // context.
   void install(llama_context_params& params) noexcept;
 
-  void use(graph_form form, row_store* rows) noexcept {
+  void use(graph_form form, layer_rows* rows) noexcept {
     form_ = form;
     rows_ = rows;
   }
@@ -77,7 +77,7 @@ class graph_hook {
   }
 
   graph_form form_ = graph_form::stock;
-  row_store* rows_ = nullptr;
+  layer_rows* rows_ = nullptr;
   std::vector<attention_facts> facts_;  // [layers]
   std::vector<binding> bindings_;       // [layers, kinds]
   std::size_t tokens_ = 0;

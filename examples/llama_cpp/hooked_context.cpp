@@ -13,6 +13,9 @@ llama_context_params with_small_cache(llama_context_params params, std::size_t m
   params.n_seq_max = static_cast<std::uint32_t>(sequences);
   params.kv_unified = true;  // a batch runs in its own order, as one stream
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_ENABLED;
+  // What the cells hold is looked at by the self-check alone; with other types the attention reads
+  // a copy of them, and is not known by its cache any more.
+  params.type_k = params.type_v = GGML_TYPE_F16;
   params.offload_kqv = false;
   return params;
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whether a form of the takeover computes what stock llama.cpp does, on this model, processor and
-// build: a few tokens at once and some one by one, both ways, in one context, with rows of 32 bits.
-// Two prompts' worth of time, once at start. By the owner thread.
+// build. A few tokens at once and some one by one, with rows of 32 bits, in one context: once with
+// llama.cpp's own attention, once with ours. Each layer's output is held against the attention
+// computed in double from the layer's own rows and queries, with the scale that the graph states:
+// llama.cpp's within what 16 bits round, ours within what 32 bits do, so that a scale that is off
+// by 2 % shows. In the end the logits of both are compared. Two prompts' worth of time, once at
+// start. By the owner thread.
 #pragma once
 
 #include <string>

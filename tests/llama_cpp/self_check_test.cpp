@@ -3,8 +3,13 @@
 // A form of the takeover that does not give stock's logits is found at start, and not used.
 #include "llama_cpp/self_check.hpp"
 
+#include <limits>
+
+#include "llama_cpp/cached_rows.hpp"
 #include "llama_cpp/takeover.hpp"
 #include "models.hpp"
+
+#include "headwise/codec/f32.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -13,14 +18,15 @@ using hlc::graph_form;
 
 class self_check_test : public testing::Test {
  protected:
-  std::string difference(graph_form form, const headwise::policy_spec& policy) {
+  template <class Rows = hlc::cached_rows<headwise::f32, headwise::f32>>
+  std::string difference(graph_form form, const headwise::policy_spec& policy =
+                                              headwise::make_spec(headwise::global{})) {
     llama_context_params params = llama_context_default_params();
     params.n_threads = params.n_threads_batch = 1;
     hlc::hooked_context context(*model_, params, 64, 1);
-    const auto rows = hlc::make_row_store(
-        hlc::row_type::f32, headwise::uniform_blueprint(hlc::shape_of(*model_), policy), {},
-        hlc::self_check_sizes(1));
-    return hlc::find_difference(*model_, context, form, *rows);
+    Rows rows(headwise::uniform_blueprint(hlc::shape_of(*model_), policy), {},
+              hlc::self_check_sizes(1));
+    return hlc::find_difference(*model_, context, form, rows);
   }
 
   hlc::model_handle model_ = load_quietly(tiny_model);
@@ -28,9 +34,46 @@ class self_check_test : public testing::Test {
 
 TEST_F(self_check_test, finds_rows_that_are_missing) {
   for (const auto form : {graph_form::op_swap, graph_form::overwrite}) {
-    EXPECT_EQ(difference(form, headwise::make_spec(headwise::global{})), "");
+    EXPECT_EQ(difference(form), "");
     const std::string found = difference(form, headwise::make_spec(headwise::local_window(3)));
-    EXPECT_NE(found.find("from those of stock llama.cpp"), std::string::npos) << found;
+    EXPECT_NE(found.find("its attention in layer 0"), std::string::npos) << found;
+  }
+}
+
+// Rows whose attention is a little wrong.
+template <class Skew>
+struct skewed_rows final : hlc::cached_rows<headwise::f32, headwise::f32> {
+  using cached_rows::cached_rows;
+  void attend(hlc::worker self, std::uint32_t layer, headwise::rows<const float> queries,
+              float scale, headwise::rows<float> out) noexcept override {
+    Skew::attend(*this, self, layer, queries, scale, out);
+  }
+  void attend_well(hlc::worker self, std::uint32_t layer, headwise::rows<const float> queries,
+                   float scale, headwise::rows<float> out) noexcept {
+    cached_rows::attend(self, layer, queries, scale, out);
+  }
+};
+struct scale_of_two_percent_more {
+  static void attend(skewed_rows<scale_of_two_percent_more>& rows, hlc::worker self,
+                     std::uint32_t layer, headwise::rows<const float> queries, float scale,
+                     headwise::rows<float> out) noexcept {
+    rows.attend_well(self, layer, queries, layer == 1 ? 1.02F * scale : scale, out);
+  }
+};
+struct nan_in_one_output {
+  static void attend(skewed_rows<nan_in_one_output>& rows, hlc::worker self, std::uint32_t layer,
+                     headwise::rows<const float> queries, float scale,
+                     headwise::rows<float> out) noexcept {
+    rows.attend_well(self, layer, queries, scale, out);
+    if (layer == 1) out[0][0] = std::numeric_limits<float>::quiet_NaN();
+  }
+};
+
+TEST_F(self_check_test, finds_a_layer_that_is_a_little_wrong) {
+  for (const auto form : {graph_form::op_swap, graph_form::overwrite}) {
+    for (const std::string& found : {difference<skewed_rows<scale_of_two_percent_more>>(form),
+                                     difference<skewed_rows<nan_in_one_output>>(form)})
+      EXPECT_NE(found.find("its attention in layer 1"), std::string::npos) << found;
   }
 }
 

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "attention_reference.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace headwise_llama_cpp {
+namespace {
+
+void copy_rows(const headwise::rows<const float>& from, float* to) noexcept {
+  for (std::size_t i = 0; i < from.count; ++i) to = std::copy(from[i].begin(), from[i].end(), to);
+}
+
+}  // namespace
+
+attention_reference::attention_reference(const headwise::model_shape& shape,
+                                         std::span<const float> scales, layer_rows* store,
+                                         std::size_t tokens)
+    : shape_(shape),
+      width_(std::size_t{shape.kv_heads} * shape.head_dim),
+      scales_(scales.begin(), scales.end()),
+      store_(store),
+      layers_(shape.layers),
+      new_keys_(tokens * width_),
+      weights_(tokens),
+      expected_(shape.head_dim),
+      differences_(shape.layers) {
+  for (layer_kept& layer : layers_) {
+    layer.keys.resize(tokens * width_);
+    layer.values.resize(tokens * width_);
+  }
+}
+
+void attention_reference::add_keys(worker self, headwise::rows<const float> keys) noexcept {
+  if (self.index == 0) copy_rows(keys, new_keys_.data());
+  if (store_ != nullptr) store_->add_keys(self, keys);
+}
+
+void attention_reference::add_values(worker self, std::uint32_t layer,
+                                     headwise::rows<const float> values) noexcept {
+  if (self.index == 0) {
+    layer_kept& kept = layers_[layer];
+    const std::size_t begin = kept.count * width_;
+    std::copy_n(new_keys_.data(), values.count * width_, kept.keys.data() + begin);
+    copy_rows(values, kept.values.data() + begin);
+    kept.count += values.count;
+  }
+  if (store_ != nullptr) store_->add_values(self, layer, values);
+}
+
+void attention_reference::attend(worker self, std::uint32_t layer,
+                                 headwise::rows<const float> queries, float scale,
+                                 headwise::rows<float> out) noexcept {
+  if (store_ != nullptr) store_->attend(self, layer, queries, scale, out);
+  if (ended_.is_last(self.count))
+    judge(layer, queries, double{scales_.empty() ? scale : scales_[layer]}, out);
+}
+
+void attention_reference::judge(std::uint32_t layer, const headwise::rows<const float>& queries,
+                                double scale, const headwise::rows<const float>& out) noexcept {
+  const layer_kept& kept = layers_[layer];
+  const std::size_t d = shape_.head_dim, before = kept.count - queries.count;
+  double apart = 0.0, size = 0.0;
+  for (std::size_t t = 0; t < queries.count; ++t)
+    for (std::size_t head = 0; head < shape_.query_heads; ++head) {
+      compute(kept, before + t + 1, head, queries[t].data() + head * d, scale);
+      for (std::size_t i = 0; i < d; ++i) {
+        const double difference = double{out[t][head * d + i]} - expected_[i];
+        apart += difference * difference;
+        size += expected_[i] * expected_[i];
+      }
+    }
+  const double share = apart == 0.0 ? 0.0 : std::sqrt(apart / size);
+  if (!(share <= differences_[layer])) differences_[layer] = share;  // a NaN stays
+}
+
+void attention_reference::compute(const layer_kept& layer, std::size_t seen, std::size_t head,
+                                  const float* query, double scale) noexcept {
+  const std::size_t d = shape_.head_dim, first = head / shape_.group_size() * d;
+  double top = -HUGE_VAL, sum = 0.0;
+  for (std::size_t row = 0; row < seen; ++row) {
+    const float* const key = layer.keys.data() + row * width_ + first;
+    double product = 0.0;
+    for (std::size_t i = 0; i < d; ++i) product += double{query[i]} * double{key[i]};
+    weights_[row] = product * scale;
+    top = std::max(top, weights_[row]);
+  }
+  std::fill(expected_.begin(), expected_.end(), 0.0);
+  for (std::size_t row = 0; row < seen; ++row) {
+    const double weight = std::exp(weights_[row] - top);
+    const float* const value = layer.values.data() + row * width_ + first;
+    for (std::size_t i = 0; i < d; ++i) expected_[i] += weight * double{value[i]};
+    sum += weight;
+  }
+  for (double& x : expected_) x /= sum;
+}
+
+}  // namespace headwise_llama_cpp
