@@ -5,15 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <ggml.h>
+
 namespace headwise_llama_cpp {
-namespace {
-
-void copy_rows(const headwise::rows<const float>& from, float* to) noexcept {
-  for (std::size_t i = 0; i < from.count; ++i) to = std::copy(from[i].begin(), from[i].end(), to);
-}
-
-}  // namespace
-
 attention_reference::attention_reference(const headwise::model_shape& shape,
                                          std::span<const float> scales, layer_rows* store,
                                          std::size_t tokens)
@@ -24,6 +18,7 @@ attention_reference::attention_reference(const headwise::model_shape& shape,
       layers_(shape.layers),
       new_keys_(tokens * width_),
       weights_(tokens),
+      query_(shape.head_dim),
       expected_(shape.head_dim),
       differences_(shape.layers) {
   for (layer_kept& layer : layers_) {
@@ -32,8 +27,17 @@ attention_reference::attention_reference(const headwise::model_shape& shape,
   }
 }
 
+float attention_reference::as_read(float x) const noexcept {
+  return store_ == nullptr ? ggml_fp16_to_fp32(ggml_fp32_to_fp16(x)) : x;
+}
+
+void attention_reference::keep(const headwise::rows<const float>& from, float* to) const noexcept {
+  for (std::size_t i = 0; i < from.count; ++i)
+    for (const float x : from[i]) *to++ = as_read(x);
+}
+
 void attention_reference::add_keys(worker self, headwise::rows<const float> keys) noexcept {
-  if (self.index == 0) copy_rows(keys, new_keys_.data());
+  if (self.index == 0) keep(keys, new_keys_.data());
   if (store_ != nullptr) store_->add_keys(self, keys);
 }
 
@@ -43,7 +47,7 @@ void attention_reference::add_values(worker self, std::uint32_t layer,
     layer_kept& kept = layers_[layer];
     const std::size_t begin = kept.count * width_;
     std::copy_n(new_keys_.data(), values.count * width_, kept.keys.data() + begin);
-    copy_rows(values, kept.values.data() + begin);
+    keep(values, kept.values.data() + begin);
     kept.count += values.count;
   }
   if (store_ != nullptr) store_->add_values(self, layer, values);
@@ -78,11 +82,12 @@ void attention_reference::judge(std::uint32_t layer, const headwise::rows<const 
 void attention_reference::compute(const layer_kept& layer, std::size_t seen, std::size_t head,
                                   const float* query, double scale) noexcept {
   const std::size_t d = shape_.head_dim, first = head / shape_.group_size() * d;
+  for (std::size_t i = 0; i < d; ++i) query_[i] = as_read(query[i]);
   double top = -HUGE_VAL, sum = 0.0;
   for (std::size_t row = 0; row < seen; ++row) {
     const float* const key = layer.keys.data() + row * width_ + first;
     double product = 0.0;
-    for (std::size_t i = 0; i < d; ++i) product += double{query[i]} * double{key[i]};
+    for (std::size_t i = 0; i < d; ++i) product += double{query_[i]} * double{key[i]};
     weights_[row] = product * scale;
     top = std::max(top, weights_[row]);
   }

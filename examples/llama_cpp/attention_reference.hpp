@@ -3,7 +3,8 @@
 // attention_reference: what the nodes of a graph gave, beside the same attention computed in double
 // from the very rows and queries that they were given. Every token sees all before it.
 // Two uses: over a store, to see whether its attention is right; over nothing, to see whether what
-// llama.cpp's own attention gives is what the adapter takes it for: then the output stays as it is.
+// llama.cpp's own attention gives is what the adapter takes it for: then the output stays as it is,
+// and rows and queries are rounded to 16 bits first, as llama.cpp rounds them.
 // O(tokens^2 * query_heads * head_dim) a layer, by one thread. Memory: keys and values of `tokens`
 // tokens. No allocation and no throw after construction.
 #pragma once
@@ -40,6 +41,8 @@ class attention_reference final : public layer_rows {
     std::size_t count = 0;            // tokens
   };
 
+  void keep(const headwise::rows<const float>& from, float* to) const noexcept;
+  [[nodiscard]] float as_read(float x) const noexcept;
   // What query head `head` of the token behind `seen - 1` others gets, into expected_.
   void compute(const layer_kept& layer, std::size_t seen, std::size_t head, const float* query,
                double scale) noexcept;
@@ -53,6 +56,7 @@ class attention_reference final : public layer_rows {
   std::vector<layer_kept> layers_;
   std::vector<float> new_keys_;   // [tokens, width]
   std::vector<double> weights_;   // [tokens]
+  std::vector<float> query_;      // [head_dim]
   std::vector<double> expected_;  // [head_dim]
   std::vector<double> differences_;
   arrivals ended_;

@@ -24,7 +24,7 @@ std::uint32_t number(const llama_model& model, const char* key) {
 }
 
 [[noreturn]] void refuse(const llama_model& model, const std::string& got, const char* expected) {
-  headwise::raise(error_code::unsupported, "model " + metadata(model, "general.name"), got,
+  headwise::raise(error_code::unsupported, "model " + name_of(model), got,
                   expected);
 }
 
@@ -70,6 +70,11 @@ std::string metadata(const llama_model& model, const std::string& key) {
   llama_model_meta_val_str(&model, key.c_str(), text.data(), text.size());
   text.pop_back();
   return text;
+}
+
+std::string name_of(const llama_model& model) {
+  std::string name = metadata(model, "general.name");
+  return name.empty() ? metadata(model, "general.architecture") : name;
 }
 
 headwise::model_shape shape_of(const llama_model& model) {

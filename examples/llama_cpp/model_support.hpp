@@ -17,6 +17,9 @@ namespace headwise_llama_cpp {
 // A value of the file's metadata as text; empty where there is none.
 [[nodiscard]] std::string metadata(const llama_model& model, const std::string& key);
 
+// What the model calls itself, else its architecture.
+[[nodiscard]] std::string name_of(const llama_model& model);
+
 // By the file's metadata; what the layers are in truth, the first graph shows.
 [[nodiscard]] headwise::model_shape shape_of(const llama_model& model);
 

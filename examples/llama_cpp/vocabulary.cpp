@@ -36,8 +36,7 @@ token_kind kind_of(const llama_vocab* vocabulary, llama_token id) {
 headwise::model_fingerprint fingerprint_of(const llama_model& model) {
   const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
   const std::int32_t size = llama_vocab_n_tokens(vocabulary);
-  std::string name = metadata(model, "general.name");
-  if (name.empty()) name = metadata(model, "general.architecture");
+  std::string name = name_of(model);
   if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE)
     return {std::move(name), static_cast<std::uint32_t>(size), {}};
   llama_example::vocabulary_hash hash;

@@ -124,6 +124,7 @@ TEST(llama_cpp_architectures, that_are_refused) {
     } catch (const headwise::error& e) {
       EXPECT_EQ(e.code(), headwise::error_code::unsupported);
       EXPECT_NE(std::string(e.what()).find(r.reason), std::string::npos) << e.what();
+      std::cout << e.what() << '\n';
     }
   }
 }
