@@ -24,8 +24,7 @@ std::uint32_t number(const llama_model& model, const char* key) {
 }
 
 [[noreturn]] void refuse(const llama_model& model, const std::string& got, const char* expected) {
-  headwise::raise(error_code::unsupported, "model " + name_of(model), got,
-                  expected);
+  headwise::raise(error_code::unsupported, "model " + name_of(model), got, expected);
 }
 
 void require_row_type(const char* name, ggml_type type) {
