@@ -42,6 +42,7 @@ TEST(golden_blueprint, schema_agrees_with_the_reader) {
   add("valid", text_of(headwise::uniform_blueprint(
                    {1, 1, 1, 1}, headwise::make_spec(headwise::special_tokens(
                                      headwise::token_classes::sink)))));  // not measured
+  add("valid", with(kept, "\"recovery_target\": 0.975", "\"recovery_target\": 0, \"budget\": 0.4"));
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"\"version\": 1", "\"version\": 2"},
            {"\"layers\": 2", "\"layers\": 0"},
@@ -49,6 +50,7 @@ TEST(golden_blueprint, schema_agrees_with_the_reader) {
            {"\"window\": 4096", "\"window\": 4096, \"windw\": 4"},
            {"\"window\": 4096", "\"ids\": [1]"},
            {"\"recovery_target\": 0.975", "\"recovery_target\": 1.5"},
+           {"\"recovery_target\": 0.975", "\"recovery_target\": 0.975, \"budget\": 1.5"},
            {"\"aggregation\": \"worst\"", "\"aggregation\": \"best\""},
            {"\"tool\"", "\"tools\""},
            {"{\"policy\": \"learned\", ", "{"},

@@ -79,7 +79,8 @@ struct profile_source {
 };
 
 struct provenance {
-  double recovery_target = 0.0;
+  double recovery_target = 0.0;  // with a budget: what each head is owed
+  std::optional<double> budget;  // share of a full cache's rows; absent: a target alone
   group_aggregation aggregation = group_aggregation::worst;
   recovery_criterion criterion = recovery_criterion::mass;
   plan_granularity granularity = plan_granularity::head;

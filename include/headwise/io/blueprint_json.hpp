@@ -8,7 +8,7 @@
 //   {"format": "headwise-blueprint", "version": 1,
 //    "model": {name, layers, query_heads, kv_heads, head_dim, vocab_size, fingerprint},
 //    "tokens": {sink_count, classes: {name: [ids]}},
-//    "profile": {recovery_target, aggregation, criterion, granularity, prompts, queries, length,
+//    "profile": {recovery_target, budget, aggregation, criterion, granularity, prompts, queries, length,
 //                tool, sources: [{name, sha256}]},
 //    "policies": [{name, kind, and what the kind has: window; classes, ids; parts}],
 //    "heads": [layers][kv_heads] of {policy, recovery, resident_fraction, forever_fraction,

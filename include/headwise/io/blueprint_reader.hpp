@@ -69,10 +69,11 @@ template <class Enum, std::size_t N>
 }
 
 [[nodiscard]] inline provenance read_provenance(const json_cursor& json) {
-  json.require_known({"recovery_target", "aggregation", "criterion", "granularity", "prompts",
-                      "queries", "length", "tool", "sources"});
+  json.require_known({"recovery_target", "budget", "aggregation", "criterion", "granularity",
+                      "prompts", "queries", "length", "tool", "sources"});
   provenance origin;
   origin.recovery_target = json.at("recovery_target").real(0, 1);
+  if (json.contains("budget")) origin.budget = json.at("budget").real(0, 1);
   origin.aggregation = read_choice(
       json.at("aggregation"),
       std::array{group_aggregation::worst, group_aggregation::mean, group_aggregation::max});

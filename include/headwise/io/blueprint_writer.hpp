@@ -81,6 +81,10 @@ class blueprint_printer {
     const provenance& origin = plan_.origin;
     out_ += "  \"profile\": {\n    \"recovery_target\": ";
     fraction(origin.recovery_target, "/profile/recovery_target");
+    if (origin.budget) {
+      out_ += ",\n    \"budget\": ";
+      fraction(*origin.budget, "/profile/budget");
+    }
     const auto word = [&](const char* name, std::string_view value) {
       out_ += ",\n    \"" + std::string(name) + "\": \"" + std::string(value) + "\"";
     };

@@ -24,6 +24,9 @@ struct classify_options {
   recovery_criterion criterion = recovery_criterion::mass;
   plan_granularity granularity = plan_granularity::head;
   std::size_t max_learned_ids = 16;  // of one head
+  // Share of the rows of a full cache at the stated length. With it recovery_target is what each
+  // head is owed, and the budget goes where it brings most (budget.hpp).
+  std::optional<double> budget = std::nullopt;
 };
 
 // The recovery (kept mass) that a candidate needs. Throws error(invalid_argument) on a target
@@ -57,15 +60,22 @@ struct judged_candidate {
   std::vector<std::int32_t> ids;  // learned, sorted
 };
 
-// The index of the cheapest candidate with recovery >= required, the first of equals; nullopt where
-// none passes, which cannot be when global is among them and required is at most 1.
-[[nodiscard]] inline std::optional<std::size_t> cheapest(
-    std::span<const judged_candidate> candidates, double required) noexcept {
+// What one scope (a KV head, or all of a layer) would hold and lose with a choice.
+struct offer {
+  double recovery = 0.0;  // of its worst KV head
+  double rows = 0.0;      // resident, of all its KV heads
+  double harm = 0.0;      // of what its KV heads lose (budget.hpp), summed
+};
+
+// The index of the offer with the fewest rows whose recovery is at least `required`, the first of
+// equals; nullopt where none passes, which cannot be when global is among them and required is at
+// most 1.
+[[nodiscard]] inline std::optional<std::size_t> cheapest(std::span<const offer> offers,
+                                                         double required) noexcept {
   std::optional<std::size_t> choice;
-  for (std::size_t c = 0; c < candidates.size(); ++c)
-    if (candidates[c].recovery >= required &&
-        (!choice || candidates[c].resident_rows < candidates[*choice].resident_rows))
-      choice = c;
+  for (std::size_t i = 0; i < offers.size(); ++i)
+    if (offers[i].recovery >= required && (!choice || offers[i].rows < offers[*choice].rows))
+      choice = i;
   return choice;
 }
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "headwise/profile/budget.hpp"
 #include "headwise/profile/candidate.hpp"
 #include "headwise/profile/learn_ids.hpp"
 
@@ -68,44 +69,95 @@ class plan_writer {
         required_(required_recovery(options)) {}
 
   [[nodiscard]] std::vector<head_plan> write() {
-    std::vector<head_plan> plans;
+    std::vector<judged_scope> scopes;
     const bool by_layer = options_.granularity == plan_granularity::layer;
     const std::uint32_t step = by_layer ? shape_.kv_heads : 1;
     for (std::uint32_t layer = 0; layer < shape_.layers; ++layer)
       for (std::uint32_t head = 0; head < shape_.kv_heads; head += step)
-        append_scope({layer, head, step}, plans);
+        scopes.push_back(judge({layer, head, step}));
+    const std::vector<std::size_t> choices = choose(scopes);
+    std::vector<head_plan> plans;
+    for (std::size_t s = 0; s < scopes.size(); ++s) append(scopes[s], choices[s], plans);
     return plans;
   }
 
  private:
-  void append_scope(head_scope scope, std::vector<head_plan>& plans) {
-    const std::vector<std::vector<judged_candidate>> judged = judge(scope);
-    // A candidate passes for a scope when it passes for the worst of its heads.
-    std::vector<judged_candidate> worst = judged.front();
-    for (const auto& of_head : judged)
-      for (std::size_t c = 0; c < worst.size(); ++c)
-        worst[c].recovery = std::min(worst[c].recovery, of_head[c].recovery);
-    const std::optional<std::size_t> choice = cheapest(worst, required_);
-    HEADWISE_EXPECTS(choice.has_value(), "global is a candidate and always passes");
-    for (std::uint32_t head = 0; head < scope.kv_heads; ++head)
-      plans.push_back(
-          make_head_plan({scope.layer, scope.first_kv_head + head}, judged[head], *choice));
+  // [KV heads][candidates]
+  using judged_heads = std::vector<std::vector<judged_candidate>>;
+  struct judged_scope {
+    head_scope scope;
+    std::vector<judged_heads> levels;  // by how much recovery learners were to reach
+  };
+
+  // Without a budget what is required is all that counts; with one, learners are also tried on
+  // their way to more.
+  [[nodiscard]] std::vector<double> levels() const {
+    std::vector<double> wanted{required_};
+    if (options_.budget)
+      for (const double more : {0.5, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0})
+        if (more > required_) wanted.push_back(more);
+    return wanted;
   }
 
-  // [KV heads of the scope][candidates]
-  [[nodiscard]] std::vector<std::vector<judged_candidate>> judge(head_scope scope) const {
-    std::vector<std::vector<judged_candidate>> judged(scope.kv_heads);
+  [[nodiscard]] judged_scope judge(head_scope scope) const {
+    const std::vector<double> wanted = levels();
+    judged_scope judged{scope, std::vector<judged_heads>(wanted.size())};
     std::size_t learner = 0;
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       id_search search(sums_, shape_, scope, c, learner, options_.aggregation);
-      if (candidates_[c].learns_ids) {
-        search.run(required_, options_.max_learned_ids);
-        ++learner;
+      if (candidates_[c].learns_ids) ++learner;
+      for (std::size_t level = 0; level < wanted.size(); ++level) {
+        if (candidates_[c].learns_ids) search.run(wanted[level], options_.max_learned_ids);
+        judged.levels[level].resize(scope.kv_heads);
+        for (std::uint32_t head = 0; head < scope.kv_heads; ++head)
+          judged.levels[level][head].push_back(search.result(head));
       }
-      for (std::uint32_t head = 0; head < scope.kv_heads; ++head)
-        judged[head].push_back(search.result(head));
     }
     return judged;
+  }
+
+  // Level by level, each candidate.
+  [[nodiscard]] std::vector<offer> offers_of(const judged_scope& judged) const {
+    std::vector<offer> offers;
+    for (const judged_heads& heads : judged.levels)
+      for (std::size_t c = 0; c < candidates_.size(); ++c) {
+        offer all{1.0, 0.0, 0.0};
+        for (const std::vector<judged_candidate>& head : heads) {
+          all.recovery = std::min(all.recovery, head[c].recovery);
+          all.rows += head[c].resident_rows;
+          all.harm += harm_of(head[c].recovery);
+        }
+        offers.push_back(all);
+      }
+    return offers;
+  }
+
+  [[nodiscard]] double rows_of_budget() const {
+    const double share = *options_.budget;
+    if (!(share > 0.0 && share <= 1.0))
+      raise(error_code::invalid_argument, "budget", std::to_string(share),
+            "more than 0 and at most 1, as a share of a full cache");
+    return share * length_ * static_cast<double>(shape_.heads());
+  }
+  // The index of one offer for each scope.
+  [[nodiscard]] std::vector<std::size_t> choose(const std::vector<judged_scope>& scopes) const {
+    std::vector<std::vector<offer>> offers;
+    for (const judged_scope& judged : scopes) offers.push_back(offers_of(judged));
+    if (options_.budget) return least_harm(offers, required_, rows_of_budget());
+    std::vector<std::size_t> choices;
+    for (const std::vector<offer>& of_scope : offers) {
+      const std::optional<std::size_t> choice = cheapest(of_scope, required_);
+      HEADWISE_EXPECTS(choice.has_value(), "global is a candidate and always passes");
+      choices.push_back(*choice);
+    }
+    return choices;
+  }
+
+  void append(const judged_scope& judged, std::size_t choice, std::vector<head_plan>& plans) {
+    const judged_heads& heads = judged.levels[choice / candidates_.size()];
+    for (std::uint32_t head = 0; head < judged.scope.kv_heads; ++head)
+      plans.push_back(make_head_plan({judged.scope.layer, judged.scope.first_kv_head + head},
+                                     heads[head], choice % candidates_.size()));
   }
 
   [[nodiscard]] head_plan make_head_plan(head_id head, const std::vector<judged_candidate>& judged,
@@ -173,6 +225,7 @@ inline void declare_named_classes(blueprint& plan) {
   result.shape = shape;
   result.heads = detail::plan_writer(sums, candidates, shape, length, options).write();
   result.origin.recovery_target = options.recovery_target;
+  result.origin.budget = options.budget;
   result.origin.aggregation = options.aggregation;
   result.origin.criterion = options.criterion;
   result.origin.granularity = options.granularity;

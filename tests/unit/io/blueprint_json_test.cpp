@@ -85,6 +85,7 @@ blueprint random_blueprint(random_source& random) {
       if (random.one_in(7)) plan.tokens.classes.back().ids.push_back(id);
   }
   plan.origin.recovery_target = fraction();
+  if (random.one_in(2)) plan.origin.budget = fraction();
   plan.origin.aggregation = static_cast<group_aggregation>(random.below(3));
   plan.origin.criterion = static_cast<recovery_criterion>(random.below(2));
   plan.origin.granularity = static_cast<plan_granularity>(random.below(2));

@@ -239,15 +239,12 @@ TEST(aggregate, is_worst_mean_or_max) {
 }
 
 TEST(cheapest, breaks_ties_by_order_and_needs_a_pass) {
-  std::vector<judged_candidate> judged(4);
-  judged[0] = {0.5, 1.0, 0.0, {}};
-  judged[1] = {0.95, 8.0, 0.0, {}};
-  judged[2] = {1.0, 8.0, 0.0, {}};
-  judged[3] = {1.0, 9.0, 0.0, {}};
-  EXPECT_EQ(cheapest(judged, 0.4), 0U);
-  EXPECT_EQ(cheapest(judged, 0.95), 1U);  // reached is passed; the first of equals
-  EXPECT_EQ(cheapest(judged, 0.96), 2U);
-  EXPECT_EQ(cheapest(judged, 1.1), std::nullopt);
+  const std::vector<offer> offers{
+      {0.5, 1.0, 0.0}, {0.95, 8.0, 0.0}, {1.0, 8.0, 0.0}, {1.0, 9.0, 0.0}};
+  EXPECT_EQ(cheapest(offers, 0.4), 0U);
+  EXPECT_EQ(cheapest(offers, 0.95), 1U);  // reached is passed; the first of equals
+  EXPECT_EQ(cheapest(offers, 0.96), 2U);
+  EXPECT_EQ(cheapest(offers, 1.1), std::nullopt);
 }
 
 // Four tokens with the ids 5, 6, 5, 7; one row each. By hand:

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan within a budget, held against every choice that there is, and against the plans that a
+// target makes.
+
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "headwise/profile/profiler.hpp"
+#include "support/recorded_maps.hpp"
+
+namespace headwise_tests {
+namespace {
+
+using namespace headwise;
+
+using offered = std::vector<std::vector<offer>>;  // [scopes][offers]
+
+struct spent {
+  double rows = 0.0, harm = 0.0;
+};
+spent total(const offered& scopes, const std::vector<std::size_t>& chosen) {
+  spent sum;
+  for (std::size_t s = 0; s < scopes.size(); ++s) {
+    sum.rows += scopes[s].at(chosen.at(s)).rows;
+    sum.harm += scopes[s][chosen[s]].harm;
+  }
+  return sum;
+}
+
+// Offers in no order, some that others beat, and one that recovers everything.
+offered random_offers(random_source& random, std::size_t scopes, std::uint32_t most) {
+  offered all(scopes);
+  for (std::vector<offer>& offers : all) {
+    for (std::uint32_t n = random.below(most); n > 0; --n) {
+      const double lost = random.between(1, 1000) / 1000.0;
+      offers.push_back({1.0 - lost, 1.0 + random.below(4000) / 4.0, lost});
+    }
+    offers.insert(offers.begin() + random.below(static_cast<std::uint32_t>(offers.size()) + 1),
+                  {1.0, 1001.0, 0.0});
+  }
+  return all;
+}
+
+// The least that any choice loses within so many rows, by trying all of them.
+double least_possible(const offered& scopes, double required, double rows) {
+  double least = std::numeric_limits<double>::infinity();
+  const std::function<void(std::size_t, spent)> visit = [&](std::size_t s, spent sum) {
+    if (sum.rows > rows) return;
+    if (s == scopes.size()) {
+      least = std::min(least, sum.harm);
+      return;
+    }
+    for (const offer& o : scopes[s])
+      if (o.recovery >= required) visit(s + 1, {sum.rows + o.rows, sum.harm + o.harm});
+  };
+  visit(0, {});
+  return least;
+}
+
+TEST(least_harm, does_no_more_harm_than_any_choice_within_the_budget) {
+  std::size_t tight = 0;
+  for (std::uint32_t seed = 0; seed < 400; ++seed) {
+    random_source random(seed);
+    const offered scopes = random_offers(random, random.between(1, 5), 7);
+    const double required = random.one_in(2) ? 0.0 : random.below(1000) / 1000.0;
+    const double full = 1001.0 * static_cast<double>(scopes.size());
+    const double rows = full * random.between(1, 100) / 100.0;
+    if (std::isinf(least_possible(scopes, required, rows))) {
+      EXPECT_THROW((void)least_harm(scopes, required, rows), error) << seed;
+      ++tight;
+      continue;
+    }
+    const std::vector<std::size_t> chosen = least_harm(scopes, required, rows);
+    for (std::size_t s = 0; s < scopes.size(); ++s)
+      ASSERT_GE(scopes[s].at(chosen.at(s)).recovery, required) << seed;
+    const spent sum = total(scopes, chosen);
+    ASSERT_LE(sum.rows, rows) << seed;
+    // What is stated of the rounding: a 16,384th of the budget for each scope.
+    const double counted = rows * (1.0 - static_cast<double>(scopes.size()) / 16384.0);
+    ASSERT_LE(sum.harm, least_possible(scopes, required, counted) + 1e-12) << seed;
+  }
+  EXPECT_GT(tight, 20U);
+}
+
+TEST(least_harm, spends_the_whole_budget_on_many_heads) {
+  random_source random(7);
+  const offered scopes = random_offers(random, 96, 40);
+  const double full = 1001.0 * 96;
+  double before = 96.0;
+  for (const double share : {0.1, 0.2, 0.4, 0.6, 0.8}) {
+    const spent sum = total(scopes, least_harm(scopes, 0.0, share * full));
+    if (sum.harm > 0.0) {
+      EXPECT_GT(sum.rows, 0.98 * share * full);
+    }
+    EXPECT_LE(sum.rows, share * full);
+    EXPECT_LE(sum.harm, before);
+    before = sum.harm;
+  }
+  // All that there is suffices for everything, and the refusal names both numbers.
+  EXPECT_EQ(total(scopes, least_harm(scopes, 1.0, full)).harm, 0.0);
+  try {
+    (void)least_harm(scopes, 1.0, full - 1.0);
+    FAIL() << "every head was owed everything";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), error_code::out_of_range);
+    EXPECT_NE(std::string(e.what()).find("96096"), std::string::npos) << e.what();
+  }
+}
+
+TEST(least_harm, takes_the_first_of_equals) {
+  const offered scopes{{{0.5, 4.0, 0.5}, {0.5, 4.0, 0.5}, {0.4, 4.0, 0.6}, {1.0, 8.0, 0.0}}};
+  EXPECT_EQ(least_harm(scopes, 0.0, 7.0), std::vector<std::size_t>{0});
+  EXPECT_EQ(least_harm(scopes, 0.0, 8.0), std::vector<std::size_t>{3});
+}
+
+struct measured_prompts {
+  model_shape shape;
+  profile_options options;
+  std::vector<recorded_map> maps;
+
+  explicit measured_prompts(std::uint32_t seed) {
+    random_source random(seed);
+    const std::uint32_t kv_heads = random.between(1, 3);
+    shape = {random.between(1, 3), kv_heads * random.between(1, 2), kv_heads, 8};
+    maps = random_maps(random, shape, random.between(1, 3), 2);
+    options.measure.length = random.between(20, 60);
+    options.measure.ladder.windows = {2, 3, 5, 9, 15, 30};
+    options.classify.max_learned_ids = random.below(5);
+    options.classify.granularity = static_cast<plan_granularity>(random.below(2));
+    options.classify.recovery_target = 0.0;
+  }
+  [[nodiscard]] blueprint plan(double target, std::optional<double> budget = std::nullopt) {
+    options.classify.recovery_target = target;
+    options.classify.budget = budget;
+    recorded_source source{shape, &maps};
+    return profile(source, {2, {}}, {}, options);
+  }
+};
+
+double mean_rows(const blueprint& plan) {
+  double sum = 0.0;
+  for (const head_plan& head : plan.heads) sum += head.resident_fraction;
+  return sum / static_cast<double>(plan.heads.size());
+}
+double harm_in(const blueprint& plan) {
+  double sum = 0.0;
+  for (const head_plan& head : plan.heads) sum += std::pow(1.0 - head.recovery, 4.0);
+  return sum;
+}
+
+TEST(budget, does_no_more_harm_than_a_target_with_its_rows) {
+  std::size_t better = 0;
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    measured_prompts prompts(seed);
+    for (const double target : {0.5, 0.8, 0.95}) {
+      const blueprint by_target = prompts.plan(target);
+      EXPECT_EQ(by_target.origin.budget, std::nullopt);
+      const double share = mean_rows(by_target);
+      const double budget = std::min(1.0, share * (1.0 + 10.0 / 16384.0));  // of at most 9 heads
+      const blueprint within = prompts.plan(0.0, budget);
+      EXPECT_EQ(within.origin.budget, budget);
+      ASSERT_LE(mean_rows(within), budget * (1.0 + 1e-12)) << seed;
+      const double gain = harm_in(by_target) - harm_in(within);
+      ASSERT_GE(gain, -1e-12) << seed << " target " << target;
+      better += gain > 1e-6;
+      const bool by_layer = prompts.options.classify.granularity == plan_granularity::layer;
+      const std::size_t sharing = by_layer ? prompts.shape.kv_heads : 1;
+      for (std::size_t h = 0; h < within.heads.size(); ++h)
+        ASSERT_EQ(within.heads[h].policy, within.heads[h - h % sharing].policy);
+    }
+  }
+  EXPECT_GT(better, 30U);
+}
+
+TEST(budget, owes_each_head_its_target_first) {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    measured_prompts prompts(seed);
+    const double share = mean_rows(prompts.plan(0.8));
+    const blueprint within = prompts.plan(0.8, std::min(1.0, share * 1.1));
+    for (const head_plan& head : within.heads) ASSERT_GE(head.recovery, 0.8) << seed;
+    if (share > 0.1) {
+      EXPECT_THROW((void)prompts.plan(0.8, share * 0.9), error) << seed;
+    }
+  }
+}
+
+TEST(budget, is_a_share) {
+  measured_prompts prompts(1);
+  for (const double bad : {-0.1, 0.0, 1.5, std::nan("")})
+    EXPECT_THROW((void)prompts.plan(0.0, bad), error) << bad;
+}
+
+}  // namespace
+}  // namespace headwise_tests
