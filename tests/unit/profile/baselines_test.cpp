@@ -246,5 +246,82 @@ TEST(rule_of_thumb_plan, puts_the_middle_in_the_middle) {
   EXPECT_EQ(layers(9), "lllggglll");
 }
 
+TEST(window_head, keeps_what_its_name_says) {
+  const token_rules rules{4, {}};
+  const head_plan plain = window_head(10, false, rules, 100);
+  const head_plan streaming = window_head(10, true, rules, 100);
+  EXPECT_EQ(plain.policy, make_spec(local_window(10)));
+  EXPECT_EQ(plain.resident_fraction, 0.1);
+  EXPECT_EQ(streaming.policy,
+            make_spec(union_of(special_tokens(token_classes::sink), local_window(10))));
+  EXPECT_EQ(streaming.resident_fraction, 0.14);
+  EXPECT_NE(plain.name, streaming.name);
+}
+
+TEST(heavy_hitter_head, halves_its_rows) {
+  for (const token_count rows : {1U, 2U, 7U, 40U}) {
+    const head_plan head = heavy_hitter_head(rows, {}, 100);
+    EXPECT_EQ(head.resident_fraction, rows / 100.0) << rows;
+    EXPECT_EQ(head.policy,
+              make_spec(union_of(local_window(rows - rows / 2), heavy_hitters(rows / 2))));
+  }
+}
+
+TEST(two_class_plan, makes_the_first_of_an_order_global) {
+  const blueprint like = uniform_blueprint({2, 4, 2, 8}, make_spec(global{}), {}, {4, {}});
+  const head_plan local = window_head(8, true, like.tokens, 100);
+  const std::vector<std::size_t> order{2, 0, 3, 1};
+  for (std::size_t globals = 0; globals <= 4; ++globals) {
+    const blueprint plan = two_class_plan(like, order, globals, local);
+    for (std::size_t i = 0; i < 4; ++i)
+      EXPECT_EQ(plan.heads[order[i]].policy, i < globals ? make_spec(global{}) : local.policy);
+    EXPECT_EQ(expected_rows(plan, 100), (globals * 100.0 + (4.0 - globals) * 12.0) / 4.0);
+  }
+}
+
+TEST(random_order, has_every_head_once) {
+  const std::vector<std::size_t> once = random_order(50, 1);
+  EXPECT_EQ(once, random_order(50, 1));
+  EXPECT_NE(once, random_order(50, 2));
+  std::vector<std::size_t> sorted = once;
+  std::sort(sorted.begin(), sorted.end());
+  for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(sorted[i], i);
+  EXPECT_NE(once, sorted);
+}
+
+TEST(order_by_need, puts_first_what_loses_most) {
+  blueprint plan = uniform_blueprint({2, 2, 2, 8}, make_spec(global{}));
+  for (const auto& [head, recovery] : {std::pair(0U, 0.9), {1U, 0.5}, {2U, 0.9}, {3U, 0.7}})
+    plan.heads[head].candidates = {{"a", 0.0, 0.0}, {"b", recovery, 0.1}};
+  EXPECT_EQ(order_by_need(plan, "b"), (std::vector<std::size_t>{1, 3, 0, 2}));
+  try {
+    (void)order_by_need(plan, "c");
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), error_code::missing);
+    EXPECT_NE(std::string(e.what()).find("'c'"), std::string::npos);
+  }
+}
+
+TEST(largest_within, fills_a_budget_and_no_more) {
+  const blueprint like = uniform_blueprint({2, 4, 2, 8}, make_spec(global{}), {}, {4, {}});
+  const auto plan_of = [&](std::size_t window) {
+    return uniform_plan(like, window_head(static_cast<token_count>(window), true, like.tokens, 100),
+                        100);
+  };
+  for (double rows = 0.0; rows < 120.0; rows += 2.5) {
+    const auto window = largest_within(rows, 100, 100, plan_of);
+    if (rows < 5.0) {
+      EXPECT_EQ(window, std::nullopt) << rows;
+      continue;
+    }
+    ASSERT_TRUE(window) << rows;
+    EXPECT_LE(expected_rows(plan_of(*window), 100), rows);
+    if (*window < 100) {
+      EXPECT_GT(expected_rows(plan_of(*window + 1), 100), rows);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace headwise_tests
