@@ -70,8 +70,9 @@ void add_count(CLI::App& command, const std::string& name, T& value, const optio
 }
 
 // The model, and what runs it.
-void add_model(CLI::App& command, std::filesystem::path& model, engine_choice& engine) {
-  command.add_option("--model", model, "Model, a GGUF file")->required();
+void add_model(CLI::App& command, std::filesystem::path& model, engine_choice& engine,
+               bool required = true) {
+  command.add_option("--model", model, "Model, a GGUF file")->required(required);
   add_choice<engine_kind>(
       command, "--engine", engine.kind,
       {{"small", engine_kind::small}, {"llama.cpp", engine_kind::llama_cpp}},
@@ -201,20 +202,23 @@ void add_eval(CLI::App& app) {
   const auto options = std::make_shared<eval_options>();
   CLI::App* const command = app.add_subcommand(
       "eval", "Measure a blueprint on a text: bytes, perplexity, agreement with the full cache.");
-  add_model(*command, options->model, options->engine);
-  command->add_option("--text", options->text, "Text that the profile did not see")->required();
-  command
-      ->add_option("--blueprint", options->blueprints,
-                   "Blueprint; with several, the first is the main one and all make a curve")
-      ->required();
+  add_model(*command, options->model, options->engine, false);
+  command->add_option("--text", options->text, "Text that the profile did not see");
+  command->add_option("--blueprint", options->blueprints,
+                      "Blueprint; with several, the first is the main one and all make a curve");
   add_count(*command, "--windows-of", options->window, count_from(std::size_t{1}),
             "Tokens that each empty cache is fed");
   add_count(*command, "--tokens", options->tokens, count_from(std::size_t{1}),
             "Tokens in all, in whole windows; fewer where the text is shorter");
   add_cache_type(*command, "--cache-type", options->type);
   command->add_option("--json", options->json, "Write all figures to this file");
+  command->add_option("--suite", options->suite,
+                      "Instead of all above: many plans and tasks, as this file says; what --json "
+                      "holds already is not run again");
+  command->add_option("--html", options->html, "Page of a suite, which needs nothing else");
   command->footer(
-      "Example:\n"
+      "Examples:\n"
+      "  headwise eval --suite suite.json --json results.json --html report.html\n"
       "  headwise eval --model M.gguf --text test.txt --blueprint blueprint.json\n"
       "Runs the full cache, the blueprint, and two rivals that hold at least as many bytes:\n"
       "one window for every head, and one behind the first tokens.\n");
@@ -252,20 +256,30 @@ void add_profile(CLI::App& app) {
   command->add_option("maps", options->maps, "Recorded maps: files, or folders of them")
       ->required();
   command->add_option("--out", options->out, "The blueprint to write (JSON)")->required();
-  command
-      ->add_option("--target", options->classify.recovery_target,
-                   "Share of attention that each head must keep, from 0 to 1")
-      ->capture_default_str();
+  const CLI::Option* const target =
+      command
+          ->add_option("--target", options->classify.recovery_target,
+                       "Share of attention that each head must keep, from 0 to 1")
+          ->capture_default_str();
   command
       ->add_option("--also", options->also,
                    "Further targets, as 0.9,0.98; written beside --out as NAME_0.9.json")
       ->delimiter(',');
+  command->add_option("--budget", options->budget,
+                      "Instead of a target for each head: 40% of a full cache's rows, 64MiB of "
+                      "keys and values, or 64MiB@2048, at that length; --target is then what "
+                      "each head keeps at least, default: 0");
+  add_cache_type(*command, "--type", options->type);
   add_profile_choices(*command, *options);
   command->footer(
       "Examples:\n"
       "  headwise profile maps --target 0.95 --out blueprint.json\n"
+      "  headwise profile maps --budget 40% --out blueprint.json\n"
       "  headwise profile a.safetensors b.safetensors --windows 32,64,128 --out blueprint.json");
-  command->callback([options] { run_profile(*options); });
+  command->callback([options, target] {
+    if (!options->budget.empty() && target->empty()) options->classify.recovery_target = 0.0;
+    run_profile(*options);
+  });
 }
 
 void describe(CLI::App& app) {

@@ -13,6 +13,7 @@ namespace headwise_tool {
 
 struct eval_options {
   std::filesystem::path model, text, json;
+  std::filesystem::path suite, html;  // many plans and tasks at once, and their page
   std::vector<std::filesystem::path> blueprints;
   std::size_t window = 1024;
   std::size_t tokens = 4096;

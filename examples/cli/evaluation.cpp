@@ -8,21 +8,13 @@
 #include <span>
 
 #include "llama/sampler.hpp"
+#include "surprise.hpp"
 
 namespace headwise_tool {
 namespace {
 
 using clock = std::chrono::steady_clock;
 using headwise::token_count;
-
-// -log of the probability of `next`.
-double surprise(std::span<const float> logits, std::int32_t next) {
-  const float top = *std::max_element(logits.begin(), logits.end());
-  double sum = 0.0;
-  for (const float logit : logits) sum += static_cast<double>(std::exp(logit - top));
-  const float chosen = logits[static_cast<std::size_t>(next)];
-  return std::log(sum) + static_cast<double>(top) - static_cast<double>(chosen);
-}
 
 // Feeds windows to caches of one plan and adds up what shows.
 class plan_run {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "cache_type.hpp"
+
 #include "headwise/profile/profiler.hpp"
 
 namespace headwise_tool {
@@ -17,8 +19,10 @@ struct profile_options {
   std::uint64_t length = 0;  // at which rows are counted; 0: that of the first prompt
   headwise::measure_options measure;
   headwise::classify_options classify;
-  std::vector<double> also;   // further targets
-  std::uint32_t threads = 0;  // 0: as many as the machine has cores
+  std::vector<double> also;           // further targets
+  std::string budget;                 // as parse_budget() reads it; empty: a target alone
+  cache_type type = cache_type::f16;  // of the budget's bytes
+  std::uint32_t threads = 0;          // 0: as many as the machine has cores
 };
 
 // Throws headwise::error on bad data, usage_error on options that cannot be.

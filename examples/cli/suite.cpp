@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "suite.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <string_view>
+
+#include "headwise/io/mapped_file.hpp"
+#include "headwise/io/strict_json.hpp"
+#include "headwise/profile/candidate.hpp"
+
+namespace headwise_tool {
+namespace {
+
+namespace fs = std::filesystem;
+using headwise::error_code;
+using headwise::detail::json_cursor;
+
+constexpr std::uint64_t any_count = std::numeric_limits<std::uint64_t>::max();
+
+// The one of `values` whose to_string is the text.
+template <class Range>
+auto one_of(const json_cursor& from, const Range& values) {
+  std::string names;
+  for (const auto value : values) {
+    if (from.text() == to_string(value)) return value;
+    names += (names.empty() ? "" : ", ") + std::string(to_string(value));
+  }
+  from.fail(error_code::malformed, "one of " + names);
+}
+
+// fn(item) for each of a member that may be absent.
+template <class Fn>
+void for_each_of(const json_cursor& from, std::string_view name, Fn&& fn) {
+  if (!from.contains(name)) return;
+  const json_cursor items = from.at(name);
+  for (std::size_t i = 0; i < items.size(); ++i) fn(items[i]);
+}
+template <class Items>
+void require_some(const json_cursor& from, std::string_view name, const Items& items) {
+  if (items.empty()) from.at(name).fail(error_code::missing, "at least one");
+}
+
+class suite_reader {
+ public:
+  suite_reader(const json_cursor& root, fs::path folder)
+      : root_(root), folder_(std::move(folder)) {}
+
+  [[nodiscard]] suite read() {
+    root_.require_known(
+        {"model", "maps", "windows", "heavy_hitters", "row_types", "lengths", "plans", "tasks"});
+    suite result;
+    result.model = path(root_.at("model"));
+    for_each_of(root_, "maps", [&](const json_cursor& map) { result.maps.push_back(path(map)); });
+    for_each_of(root_, "windows", [&](const json_cursor& window) {
+      result.windows.push_back(window.integer<headwise::token_count>(1, headwise::max_length));
+    });
+    if (result.windows.empty()) result.windows = headwise::ladder_options().windows;
+    for_each_of(root_, "heavy_hitters", [&](const json_cursor& share) {
+      result.heavy_hitters.push_back(share.real(1e-6, 1.0));
+    });
+    for_each_of(root_, "row_types", [&](const json_cursor& type) {
+      result.row_types.push_back(one_of(type, cache_types));
+    });
+    if (result.row_types.empty()) result.row_types = {cache_type::f16};
+    for_each_of(root_, "lengths", [&](const json_cursor& length) {
+      result.lengths.push_back(length.integer<std::size_t>(2, headwise::max_length));
+    });
+    for_each_of(root_, "plans",
+                [&](const json_cursor& plan) { result.plans.push_back(family(plan, result)); });
+    for_each_of(root_, "tasks", [&](const json_cursor& one) { result.tasks.push_back(task(one)); });
+    require_some(root_, "lengths", result.lengths);
+    require_some(root_, "plans", result.plans);
+    require_some(root_, "tasks", result.tasks);
+    if (result.plans.front().kind != plan_kind::full)
+      root_.at("plans")[0].at("kind").fail(error_code::malformed,
+                                           "full first, which the others are measured against");
+    return result;
+  }
+
+ private:
+  [[nodiscard]] fs::path path(const json_cursor& from) const { return folder_ / from.text(); }
+
+  [[nodiscard]] std::string name(const json_cursor& from, std::set<std::string>& known) const {
+    const std::string& text = from.at("name").text();
+    if (text.empty() || !known.insert(text).second)
+      from.at("name").fail(error_code::duplicate, "a name of its own");
+    return text;
+  }
+
+  [[nodiscard]] plan_family family(const json_cursor& from, const suite& so_far) {
+    plan_family plan;
+    plan.name = name(from, plan_names_);
+    plan.kind = one_of(from.at("kind"), plan_kinds);
+    from.require_known({"name", "kind", "shares", "targets", "window", "seed", "file"});
+    const bool by_target =
+        plan.kind == plan_kind::target || plan.kind == plan_kind::target_by_layer;
+    const char* const levels = by_target ? "targets" : "shares";
+    if (plan.kind == plan_kind::full || plan.kind == plan_kind::blueprint) {
+      plan.levels = {1.0};
+    } else {
+      static_cast<void>(from.at(levels));  // or it would be missed as an empty one
+      for_each_of(from, levels, [&](const json_cursor& level) {
+        plan.levels.push_back(level.real(by_target ? 0.0 : 1e-6, 1.0));
+      });
+      require_some(from, levels, plan.levels);
+    }
+    if (from.contains("window"))
+      plan.window = from.at("window").integer<headwise::token_count>(1, headwise::max_length);
+    if (from.contains("seed")) plan.seed = from.at("seed").integer<std::uint64_t>(0, any_count);
+    if (plan.kind == plan_kind::blueprint) plan.file = path(from.at("file"));
+    if (needs_profile(plan.kind) && so_far.maps.empty())
+      from.at("kind").fail(error_code::missing,
+                           "'maps' of the suite, which this plan is made from");
+    return plan;
+  }
+
+  [[nodiscard]] task_options task(const json_cursor& from) {
+    task_options options;
+    options.name = name(from, task_names_);
+    options.kind = one_of(from.at("kind"), task_kinds);
+    from.require_known({"name", "kind", "text", "samples", "seed"});
+    if (options.kind == task_kind::text) options.text = path(from.at("text"));
+    if (from.contains("samples"))
+      options.samples = from.at("samples").integer<std::size_t>(1, 1'000'000);
+    if (from.contains("seed")) options.seed = from.at("seed").integer<std::uint64_t>(0, any_count);
+    return options;
+  }
+
+  const json_cursor& root_;
+  fs::path folder_;
+  std::set<std::string> plan_names_, task_names_;
+};
+
+}  // namespace
+
+suite load_suite(const fs::path& path) {
+  const headwise::mapped_file file(path);
+  const auto bytes = file.bytes();
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto value = headwise::detail::parse_json(text, path.string());
+  const json_cursor root(value, path.string());
+  return suite_reader(root, path.parent_path()).read();
+}
+
+}  // namespace headwise_tool

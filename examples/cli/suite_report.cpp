@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "suite_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+#include <string_view>
+
+#include "expected_bytes.hpp"
+#include "head_map.hpp"
+#include "markup.hpp"
+#include "numbers.hpp"
+#include "report_style.hpp"
+#include "suite_chart.hpp"
+
+namespace headwise_tool {
+namespace {
+
+// The results of one task at one length and row type, full first.
+struct task_results {
+  const task_options* task = nullptr;
+  std::uint64_t length = 0;
+  std::string rows;
+  std::vector<const suite_result*> results;
+};
+
+std::vector<task_results> by_task(const suite& what, const suite_outcome& outcome) {
+  std::vector<task_results> groups;
+  for (const std::size_t length : what.lengths)
+    for (const task_options& task : what.tasks)
+      for (const cache_type type : what.row_types) {
+        task_results group{&task, length, to_string(type), {}};
+        for (const suite_result& r : outcome.results)
+          if (r.task == task.name && r.length == length && r.rows == group.rows)
+            group.results.push_back(&r);
+        if (!group.results.empty()) groups.push_back(std::move(group));
+      }
+  return groups;
+}
+
+std::string signed_percent(double share) {
+  return (share < 0.0 ? "" : "+") + percent(share, 1);
+}
+
+std::string plan_name(const suite& what, const suite_result& result) {
+  for (const plan_family& family : what.plans)
+    if (family.name == result.plan) {
+      if (family.kind == plan_kind::full || family.kind == plan_kind::blueprint) return result.plan;
+      const bool by_target =
+          family.kind == plan_kind::target || family.kind == plan_kind::target_by_layer;
+      return result.plan +
+             (by_target ? ", target " + fixed(result.level, 3) : ", " + percent(result.level, 0));
+    }
+  return result.plan;
+}
+
+// The columns of a table: head and one row for each result.
+std::vector<std::vector<std::string>> cells_of(const suite& what, const task_results& group) {
+  const bool is_text = group.task->kind == task_kind::text;
+  std::vector<std::vector<std::string>> lines;
+  if (is_text)
+    lines.push_back(
+        {"plan", "rows kept", "bytes held", "perplexity", "change", "95 % of draws", "next token"});
+  else
+    lines.push_back({"plan", "rows kept", "bytes held", "solved", "tokens right"});
+  const suite_result& full = *group.results.front();
+  for (const suite_result* const r : group.results) {
+    std::vector<std::string> line{plan_name(what, *r), percent(r->kept_rows),
+                                  percent(r->resident_bytes / r->full_bytes)};
+    if (is_text) {
+      const interval change = perplexity_change(*r, full);
+      line.insert(line.end(), {fixed(perplexity(*r), 3), signed_percent(change.value),
+                               signed_percent(change.low) + " to " + signed_percent(change.high)});
+    } else {
+      line.push_back(percent(solved(*r)));
+    }
+    line.push_back(percent(accuracy(*r)));
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::string title_of(const task_results& group) {
+  return group.task->name + ", " + with_commas(group.length) + " tokens, rows in " + group.rows;
+}
+
+std::string curve_of(const suite& what, const task_results& group) {
+  const suite_result& full = *group.results.front();
+  suite_chart chart;
+  chart.is_change = group.task->kind == task_kind::text;
+  for (const plan_family& family : what.plans) {
+    chart_series series{family.name, {}};
+    for (const suite_result* const r : group.results)
+      if (r->plan == family.name)
+        series.points.push_back({r->kept_rows,
+                                 chart.is_change ? perplexity_change(*r, full).value : solved(*r),
+                                 plan_name(what, *r)});
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  return draw(chart, title_of(group));
+}
+
+std::string table_of(const suite& what, const task_results& group) {
+  std::string out = "<div class=\"scroll\"><table>\n";
+  bool head = true;
+  for (const std::vector<std::string>& line : cells_of(what, group)) {
+    out += head ? "<thead><tr>" : "<tr>";
+    for (const std::string& cell : line) {
+      const std::string tag = head || &cell == &line.front() ? "th" : "td";
+      out += "<" + tag + ">" + escaped(cell) + "</" + tag + ">";
+    }
+    out += head ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
+    head = false;
+  }
+  return out + "</tbody></table></div>\n";
+}
+
+std::string head_maps(const suite& what, const suite_outcome& outcome) {
+  std::string out;
+  for (const plan_family& family : what.plans) {
+    if (!needs_profile(family.kind)) continue;
+    const suite_plan* middle = nullptr;  // of the levels, at the last length
+    std::size_t seen = 0;
+    for (const suite_plan& plan : outcome.plans)
+      if (plan.name == family.name && seen++ % family.levels.size() == family.levels.size() / 2)
+        middle = &plan;
+    if (middle == nullptr) continue;
+    const cache_layout layout{middle->length, 1,
+                              row_bytes(cache_type::f16, middle->plan.shape.head_dim)};
+    out += "<h3>" + escaped(family.name + " " + fixed(middle->level, 3)) +
+           "</h3>\n<section class=\"map\">" + head_map_svg(middle->plan, layout, nullptr) +
+           "</section>\n";
+  }
+  return out.empty() ? out : "<section>\n<h2>What the heads keep</h2>\n" + out + "</section>\n";
+}
+
+}  // namespace
+
+void print_suite(std::ostream& out, const suite& what, const suite_outcome& outcome) {
+  for (const task_results& group : by_task(what, outcome)) {
+    out << "\n### " << title_of(group) << "\n\n";
+    bool head = true;
+    for (const std::vector<std::string>& line : cells_of(what, group)) {
+      for (const std::string& cell : line) out << "| " << cell << ' ';
+      out << "|\n";
+      if (std::exchange(head, false)) {
+        for (std::size_t i = 0; i < line.size(); ++i) out << (i == 0 ? "|---" : "|---:");
+        out << "|\n";
+      }
+    }
+  }
+}
+
+std::string suite_page(const suite& what, const suite_outcome& outcome) {
+  const std::string model = what.model.stem().string();
+  std::string out =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      escaped(model) + ": quality</title>\n<style>" + std::string(report_style) +
+      "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(model) +
+      "</h1>\n<p>Rows kept: of a full cache, at the end of the texts. Bytes held: all that the "
+      "cache's memory resource gave out, on average over positions, of the keys and values of a "
+      "dense f16 cache. Rows are dropped as the text goes by, so a question at the end was not in "
+      "view when the cache let go of what it asks for. 95 % of draws: of 2,000 draws of as many "
+      "texts with replacement.</p>\n";
+  for (const task_results& group : by_task(what, outcome))
+    out += "<section>\n<h2>" + escaped(title_of(group)) + "</h2>\n" + curve_of(what, group) +
+           "<details><summary>Figures</summary>\n" + table_of(what, group) +
+           "</details>\n</section>\n";
+  return out + head_maps(what, outcome) + "</main>\n</body>\n</html>\n";
+}
+
+}  // namespace headwise_tool

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include "suite_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <utility>
+
+#include "held_bytes.hpp"
+#include "llama/sampler.hpp"
+#include "numbers.hpp"
+#include "suite_plans.hpp"
+#include "surprise.hpp"
+
+#include "headwise/io/blueprint_json.hpp"
+#include "headwise/io/sha256.hpp"
+
+namespace headwise_tool {
+namespace {
+
+namespace fs = std::filesystem;
+using headwise::blueprint;
+using headwise::token_count;
+
+// What one text showed.
+struct exam_run {
+  exam_score score;
+  double resident = 0.0, dense_rows = 0.0, steps = 0.0;  // sums over steps
+  double kept_rows = 0.0;                                // at the end
+};
+
+exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_type type) {
+  measured_memory memory;
+  const auto text = model.open(plan, {static_cast<token_count>(asked.ids.size()), step_tokens, type,
+                                      evaluated_cache(memory)});
+  exam_run run;
+  const auto judge = [&](headwise::position first, headwise::rows<const float> logits) {
+    for (std::size_t i = 0; i < logits.count && first + i + 1 < asked.ids.size(); ++i) {
+      const std::int32_t next = asked.ids[first + i + 1];
+      run.score.surprise += surprise(logits[i], next);
+      run.score.correct += llama_example::greedy(logits[i]) == next ? 1U : 0U;
+      ++run.score.predicted;
+    }
+  };
+  const std::span<const std::int32_t> ids(asked.ids);
+  const std::size_t unasked = asked.first_answer - 1;  // whose next token is given
+  for (std::size_t at = 0; at < ids.size();) {
+    const std::size_t end = at < unasked ? unasked : ids.size();
+    const auto some = ids.subspan(at, std::min(step_tokens, end - at));
+    if (at < unasked)
+      static_cast<void>(text->feed(some));
+    else
+      text->feed(some, judge);
+    at += some.size();
+    run.resident += static_cast<double>(memory.held());
+    run.dense_rows += static_cast<double>(text->stats().full_rows);
+    run.steps += 1.0;
+  }
+  const headwise::cache_stats stats = text->stats();
+  run.kept_rows = static_cast<double>(stats.resident_rows) / static_cast<double>(stats.full_rows);
+  return run;
+}
+
+std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type) {
+  blueprint bare = plan;
+  bare.origin = {};
+  std::ostringstream text;
+  headwise::write_blueprint(text, bare);
+  headwise::sha256 hash;
+  const auto add = [&](const auto& items) { hash.add(std::as_bytes(std::span(items))); };
+  add(text.str());
+  add(to_string(type));
+  for (const exam& asked : exams) {
+    add(asked.ids);
+    add(std::vector<std::uint64_t>{asked.ids.size(), asked.first_answer});
+  }
+  return hash.hex();
+}
+
+class suite_runner {
+ public:
+  suite_runner(const suite& what, const fs::path& file, const engine_choice& choice)
+      : suite_(what),
+        file_(file),
+        known_(load_results(file)),
+        model_(load_engine(choice, what.model)) {}
+
+  [[nodiscard]] suite_outcome run() {
+    for (const std::size_t length : suite_.lengths) {
+      const suite_plans plans(model_->facts(), suite_, static_cast<token_count>(length));
+      std::vector<std::vector<exam>> exams;
+      for (const task_options& task : suite_.tasks)
+        exams.push_back(make_exams(*model_, task, length));
+      for (const plan_family& family : suite_.plans)
+        for (const double level : family.levels) {
+          std::optional<blueprint> plan = plans.make(family, level);
+          if (!plan) {
+            std::cerr << family.name << " at " << percent(level, 0) << ", " << with_commas(length)
+                      << " tokens: even its smallest plan holds more\n";
+            continue;
+          }
+          outcome_.plans.push_back(
+              {family.name, level, static_cast<token_count>(length), std::move(*plan)});
+          run_plan(outcome_.plans.back(), exams);
+        }
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  void run_plan(const suite_plan& plan, const std::vector<std::vector<exam>>& exams) {
+    for (const cache_type type : suite_.row_types)
+      for (std::size_t task = 0; task < exams.size(); ++task)
+        run_task(plan, type, suite_.tasks[task].name, exams[task]);
+  }
+
+  void run_task(const suite_plan& plan, cache_type type, const std::string& task,
+                const std::vector<exam>& exams) {
+    suite_result result;
+    result.plan = plan.name;
+    result.level = plan.level;
+    result.task = task;
+    result.length = plan.length;
+    result.rows = to_string(type);
+    result.key = key_of(plan.plan, exams, type);
+    const auto same = [&](const suite_result& r) {
+      return r.key == result.key && r.exams.size() == exams.size();
+    };
+    const auto found = std::find_if(known_.begin(), known_.end(), same);
+    const bool known = found != known_.end();
+    if (known) {
+      copy_measured(*found, result);
+    } else {
+      measure(plan.plan, type, exams, result);
+      known_.push_back(result);
+    }
+    outcome_.results.push_back(result);
+    save_results(file_, with_known());
+    report(result, known);
+  }
+  static void copy_measured(const suite_result& from, suite_result& to) {
+    to.kept_rows = from.kept_rows;
+    to.resident_bytes = from.resident_bytes;
+    to.full_bytes = from.full_bytes;
+    to.exams = from.exams;
+  }
+  void measure(const blueprint& plan, cache_type type, const std::vector<exam>& exams,
+               suite_result& result) {
+    const std::uint32_t head_dim = model_->facts().shape.head_dim;
+    const auto dense_row = static_cast<double>(row_bytes(cache_type::f16, head_dim));
+    double steps = 0.0;
+    for (const exam& asked : exams) {
+      const exam_run run = take(*model_, plan, asked, type);
+      result.exams.push_back(run.score);
+      result.kept_rows += run.kept_rows / static_cast<double>(exams.size());
+      result.resident_bytes += run.resident;
+      result.full_bytes += run.dense_rows * dense_row;
+      steps += run.steps;
+    }
+    result.resident_bytes /= steps;
+    result.full_bytes /= steps;
+  }
+  // What was run now or before and is not in the outcome as yet stays in the file.
+  [[nodiscard]] std::vector<suite_result> with_known() const {
+    std::vector<suite_result> all = outcome_.results;
+    for (const suite_result& known : known_)
+      if (std::none_of(all.begin(), all.end(),
+                       [&](const suite_result& r) { return r.key == known.key; }))
+        all.push_back(known);
+    return all;
+  }
+  static void report(const suite_result& result, bool known) {
+    std::cerr << result.plan << " " << fixed(result.level, 3) << ", " << result.task << ", "
+              << with_commas(result.length) << " tokens, " << result.rows << ": "
+              << percent(result.kept_rows) << " of the rows, perplexity "
+              << fixed(perplexity(result), 3) << ", " << percent(accuracy(result))
+              << " of the tokens" << (known ? " (known)" : "") << '\n';
+  }
+
+  const suite& suite_;
+  fs::path file_;
+  std::vector<suite_result> known_;
+  std::unique_ptr<engine> model_;
+  suite_outcome outcome_;
+};
+
+}  // namespace
+
+suite_outcome run_suite(const suite& what, const fs::path& results, const engine_choice& choice) {
+  return suite_runner(what, results, choice).run();
+}
+
+}  // namespace headwise_tool
