@@ -52,9 +52,9 @@ void run_suite_file(const eval_options& options) {
   print_suite(std::cout, what, outcome);
   std::cout << "\nwritten: " << options.json.string() << '\n';
   if (options.html.empty()) return;
-  const std::string page = suite_page(what, outcome);
+  const std::string html = suite_page(what, outcome);
   headwise::replacing_file file(options.html);
-  file.write_at(0, std::as_bytes(std::span(page)));
+  file.write_at(0, std::as_bytes(std::span(html)));
   file.commit();
   std::cout << "written: " << options.html.string() << '\n';
 }

@@ -11,14 +11,14 @@ namespace {
 
 using headwise::error_code;
 
-constexpr std::array<std::string_view, 24> nouns{
+constexpr std::array<std::string_view, 24> noun_words{
     "river",  "candle", "market", "window", "garden", "letter", "bridge", "island",
     "mirror", "engine", "forest", "harbor", "ladder", "meadow", "needle", "orange",
     "pencil", "rabbit", "saddle", "ticket", "valley", "walnut", "anchor", "basket"};
-constexpr std::array<std::string_view, 16> colours{
+constexpr std::array<std::string_view, 16> colour_words{
     "red",  "green", "blue",  "yellow", "white",  "black",  "grey",   "brown",
     "pink", "gold",  "amber", "silver", "purple", "violet", "copper", "ivory"};
-constexpr std::array<std::string_view, 6> fillers{
+constexpr std::array<std::string_view, 6> filler_sentences{
     "The morning was quiet and the street was almost empty.",
     "A light rain fell over the roofs of the small town.",
     "Someone had left a newspaper on the bench by the station.",
@@ -68,7 +68,7 @@ class exam_maker {
   [[nodiscard]] question passkey() {
     const std::string key = number();
     return {"There is a pass key hidden in this text. Find it and remember it.\n",
-            {fillers.begin(), fillers.end()},
+            {filler_sentences.begin(), filler_sentences.end()},
             "The pass key is " + key + ". Remember it: " + key + " is the pass key.",
             "\nWhat is the pass key? The pass key is",
             " " + key};
@@ -83,7 +83,7 @@ class exam_maker {
     q.answer = " " + value;
     return q;
   }
-  [[nodiscard]] std::string pair_name() { return one_of(colours) + " " + one_of(nouns); }
+  [[nodiscard]] std::string pair_name() { return one_of(colour_words) + " " + one_of(noun_words); }
 
   // Turns of a chat about other things, and one with a fact that is asked for at the end.
   [[nodiscard]] question dialogue() {
@@ -91,10 +91,10 @@ class exam_maker {
       return "<|im_start|>user\n" + std::string(user) + "<|im_end|>\n<|im_start|>assistant\n" +
              std::string(assistant) + "<|im_end|>\n";
     };
-    const std::string pet = one_of(nouns), colour = one_of(colours);
+    const std::string pet = one_of(noun_words), colour = one_of(colour_words);
     question q;
     q.before = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n";
-    for (const std::string_view filler : fillers)
+    for (const std::string_view filler : filler_sentences)
       q.fill.push_back(turn("Write one sentence of a story.", filler));
     q.fact = turn("My " + pet + " is " + colour + ". Keep that in mind.",
                   "I will: your " + pet + " is " + colour + ".");
@@ -155,7 +155,8 @@ class exam_maker {
     append(made.ids, encode(".\n"));
     const std::size_t end = length_ - words.size() - 8;
     for (std::size_t next = 0;; ++next) {
-      const token_ids ids = encode(" " + std::string(fillers[next % fillers.size()]));
+      const token_ids ids =
+          encode(" " + std::string(filler_sentences[next % filler_sentences.size()]));
       if (made.ids.size() + ids.size() > end) break;
       append(made.ids, ids);
     }

@@ -18,8 +18,6 @@ namespace fs = std::filesystem;
 using headwise::error_code;
 using headwise::detail::json_cursor;
 
-constexpr std::uint64_t any_count = std::numeric_limits<std::uint64_t>::max();
-
 // The one of `values` whose to_string is the text.
 template <class Range>
 auto one_of(const json_cursor& from, const Range& values) {
@@ -109,7 +107,9 @@ class suite_reader {
     }
     if (from.contains("window"))
       plan.window = from.at("window").integer<headwise::token_count>(1, headwise::max_length);
-    if (from.contains("seed")) plan.seed = from.at("seed").integer<std::uint64_t>(0, any_count);
+    if (from.contains("seed"))
+      plan.seed =
+          from.at("seed").integer<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
     if (plan.kind == plan_kind::blueprint) plan.file = path(from.at("file"));
     if (needs_profile(plan.kind) && so_far.maps.empty())
       from.at("kind").fail(error_code::missing,
@@ -125,7 +125,9 @@ class suite_reader {
     if (options.kind == task_kind::text) options.text = path(from.at("text"));
     if (from.contains("samples"))
       options.samples = from.at("samples").integer<std::size_t>(1, 1'000'000);
-    if (from.contains("seed")) options.seed = from.at("seed").integer<std::uint64_t>(0, any_count);
+    if (from.contains("seed"))
+      options.seed =
+          from.at("seed").integer<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
     return options;
   }
 

@@ -13,12 +13,10 @@
 namespace headwise_tool {
 namespace {
 
-constexpr double width = 760.0, height = 400.0;
-constexpr double left = 70.0, right = 210.0, top = 40.0, bottom = 52.0;
-constexpr double most_change = 0.5;  // what loses more is drawn at the edge
-constexpr std::array<std::string_view, 12> colours{"#59636e", "#2171b5", "#74a9cf", "#0f7b6c",
-                                                   "#5bb8a4", "#b35900", "#c94a00", "#8250df",
-                                                   "#bf3989", "#8c959f", "#9a6700", "#cf222e"};
+constexpr double shown_change = 0.5;  // what loses more is drawn at the edge
+constexpr std::array<std::string_view, 12> line_colours{"#59636e", "#2171b5", "#74a9cf", "#0f7b6c",
+                                                        "#5bb8a4", "#b35900", "#c94a00", "#8250df",
+                                                        "#bf3989", "#8c959f", "#9a6700", "#cf222e"};
 
 class chart_picture {
  public:
@@ -27,7 +25,7 @@ class chart_picture {
     top_value_ = 0.01;
     for (const chart_series& series : chart.series)
       for (const chart_point& point : series.points)
-        top_value_ = std::max(top_value_, std::min(point.value, most_change));
+        top_value_ = std::max(top_value_, std::min(point.value, shown_change));
   }
 
   [[nodiscard]] std::string draw(const std::string& title) {
@@ -38,6 +36,9 @@ class chart_picture {
   }
 
  private:
+  static constexpr double width = 760.0, height = 400.0;
+  static constexpr double left = 70.0, right = 210.0, top = 40.0, bottom = 52.0;
+
   [[nodiscard]] static double x_of(double kept) {
     return left + (width - left - right) * std::clamp(kept, 0.0, 1.0);
   }
@@ -63,7 +64,7 @@ class chart_picture {
 
   void draw_series(std::size_t number) {
     const chart_series& series = chart_.series[number];
-    const std::string_view colour = colours[number % colours.size()];
+    const std::string_view colour = line_colours[number % line_colours.size()];
     std::vector<const chart_point*> points;
     for (const chart_point& point : series.points) points.push_back(&point);
     std::sort(points.begin(), points.end(),

@@ -106,9 +106,9 @@ std::string table_of(const suite& what, const task_results& group) {
   bool head = true;
   for (const std::vector<std::string>& line : cells_of(what, group)) {
     out += head ? "<thead><tr>" : "<tr>";
-    for (const std::string& cell : line) {
-      const std::string tag = head || &cell == &line.front() ? "th" : "td";
-      out += "<" + tag + ">" + escaped(cell) + "</" + tag + ">";
+    for (const std::string& entry : line) {
+      const std::string tag = head || &entry == &line.front() ? "th" : "td";
+      out += "<" + tag + ">" + escaped(entry) + "</" + tag + ">";
     }
     out += head ? "</tr></thead>\n<tbody>\n" : "</tr>\n";
     head = false;
@@ -142,7 +142,7 @@ void print_suite(std::ostream& out, const suite& what, const suite_outcome& outc
     out << "\n### " << title_of(group) << "\n\n";
     bool head = true;
     for (const std::vector<std::string>& line : cells_of(what, group)) {
-      for (const std::string& cell : line) out << "| " << cell << ' ';
+      for (const std::string& entry : line) out << "| " << entry << ' ';
       out << "|\n";
       if (std::exchange(head, false)) {
         for (std::size_t i = 0; i < line.size(); ++i) out << (i == 0 ? "|---" : "|---:");

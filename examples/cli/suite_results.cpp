@@ -22,9 +22,7 @@ namespace fs = std::filesystem;
 using json = nlohmann::ordered_json;
 using headwise::detail::json_cursor;
 
-constexpr std::string_view format = "headwise suite results";
-constexpr std::uint64_t any_count = std::numeric_limits<std::uint64_t>::max();
-constexpr double most = std::numeric_limits<double>::max();
+constexpr std::string_view results_format = "headwise suite results";
 
 template <class Of>
 double total(const suite_result& result, const Of& of) {
@@ -43,6 +41,13 @@ json exams_json(const suite_result& result) {
   return exams;
 }
 
+std::uint64_t read_count(const json_cursor& from) {
+  return from.integer<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
+}
+double read_amount(const json_cursor& from) {
+  return from.real(0.0, std::numeric_limits<double>::max());
+}
+
 suite_result read_result(const json_cursor& from) {
   from.require_known({"plan", "level", "task", "length", "rows", "key", "kept_rows",
                       "resident_bytes", "full_bytes", "exams"});
@@ -50,19 +55,18 @@ suite_result read_result(const json_cursor& from) {
   result.plan = from.at("plan").text();
   result.level = from.at("level").real(0.0, 1.0);
   result.task = from.at("task").text();
-  result.length = from.at("length").integer<std::uint64_t>(0, any_count);
+  result.length = read_count(from.at("length"));
   result.rows = from.at("rows").text();
   result.key = from.at("key").text();
-  result.kept_rows = from.at("kept_rows").real(0.0, most);
-  result.resident_bytes = from.at("resident_bytes").real(0.0, most);
-  result.full_bytes = from.at("full_bytes").real(0.0, most);
+  result.kept_rows = read_amount(from.at("kept_rows"));
+  result.resident_bytes = read_amount(from.at("resident_bytes"));
+  result.full_bytes = read_amount(from.at("full_bytes"));
   const json_cursor exams = from.at("exams");
   for (std::size_t i = 0; i < exams.size(); ++i) {
     if (exams[i].size() != 3)
       exams[i].fail(headwise::error_code::malformed, "[surprise, predicted, correct]");
-    result.exams.push_back({exams[i][0].real(0.0, most),
-                            exams[i][1].integer<std::uint64_t>(0, any_count),
-                            exams[i][2].integer<std::uint64_t>(0, any_count)});
+    result.exams.push_back(
+        {read_amount(exams[i][0]), read_count(exams[i][1]), read_count(exams[i][2])});
   }
   return result;
 }
@@ -110,8 +114,8 @@ std::vector<suite_result> load_results(const fs::path& path) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto value = headwise::detail::parse_json(text, path.string());
   const json_cursor root(value, path.string());
-  if (root.at("format").text() != format)
-    root.at("format").fail(headwise::error_code::malformed, std::string(format));
+  if (root.at("format").text() != results_format)
+    root.at("format").fail(headwise::error_code::malformed, std::string(results_format));
   std::vector<suite_result> results;
   const json_cursor list = root.at("results");
   for (std::size_t i = 0; i < list.size(); ++i) results.push_back(read_result(list[i]));
@@ -131,8 +135,9 @@ void save_results(const fs::path& path, const std::vector<suite_result>& results
                     {"resident_bytes", result.resident_bytes},
                     {"full_bytes", result.full_bytes},
                     {"exams", exams_json(result)}});
-  const json all = {
-      {"format", format}, {"exams_are", "[surprise, predicted, correct]"}, {"results", list}};
+  const json all = {{"format", results_format},
+                    {"exams_are", "[surprise, predicted, correct]"},
+                    {"results", list}};
   const std::string text = all.dump(1, ' ', false, json::error_handler_t::replace) + "\n";
   headwise::replacing_file file(path);
   file.write_at(0, std::as_bytes(std::span(text)));

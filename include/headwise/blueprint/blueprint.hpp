@@ -80,7 +80,6 @@ struct profile_source {
 
 struct provenance {
   double recovery_target = 0.0;  // with a budget: what each head is owed
-  std::optional<double> budget;  // share of a full cache's rows; absent: a target alone
   group_aggregation aggregation = group_aggregation::worst;
   recovery_criterion criterion = recovery_criterion::mass;
   plan_granularity granularity = plan_granularity::head;
@@ -89,6 +88,8 @@ struct provenance {
   token_count length = 0;     // tokens at which resident_fraction is stated
   std::vector<profile_source> sources;
   std::string tool;  // "headwise 0.1.0"
+  // Share of a full cache's rows at `length` that it was made to fit; nullopt: by target alone.
+  std::optional<double> budget = std::nullopt;
   friend bool operator==(const provenance&, const provenance&) = default;
 };
 
