@@ -13,23 +13,27 @@
 namespace headwise_tool {
 namespace {
 
-constexpr double shown_change = 0.5;  // what loses more is drawn at the edge
+// Ends of the scale; what loses more than the last is drawn at the edge.
+constexpr std::array<double, 5> scales{0.01, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<std::string_view, 12> line_colours{"#59636e", "#2171b5", "#74a9cf", "#0f7b6c",
-                                                        "#5bb8a4", "#b35900", "#c94a00", "#8250df",
-                                                        "#bf3989", "#8c959f", "#9a6700", "#cf222e"};
+                                                        "#8250df", "#b35900", "#cf222e", "#5bb8a4",
+                                                        "#bf3989", "#8c959f", "#9a6700", "#116329"};
 
 class chart_picture {
  public:
   explicit chart_picture(const suite_chart& chart) : chart_(chart) {
     if (!chart.is_change) return;
-    top_value_ = 0.01;
+    double worst = 0.0;
     for (const chart_series& series : chart.series)
-      for (const chart_point& point : series.points)
-        top_value_ = std::max(top_value_, std::min(point.value, shown_change));
+      for (const chart_point& point : series.points) worst = std::max(worst, point.value);
+    const auto scale = std::lower_bound(scales.begin(), scales.end() - 1, worst);
+    top_value_ = *scale;
   }
 
   [[nodiscard]] std::string draw(const std::string& title) {
-    picture_.text(24, 24, title, "hw-head");
+    picture_.text(24, 24,
+                  chart_.is_change ? "Perplexity over rows kept" : "Texts solved over rows kept",
+                  "hw-head");
     draw_axes();
     for (std::size_t i = 0; i < chart_.series.size(); ++i) draw_series(i);
     return picture_.finish(width, height, title);
