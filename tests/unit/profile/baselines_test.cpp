@@ -275,7 +275,8 @@ TEST(two_class_plan, makes_the_first_of_an_order_global) {
     const blueprint plan = two_class_plan(like, order, globals, local);
     for (std::size_t i = 0; i < 4; ++i)
       EXPECT_EQ(plan.heads[order[i]].policy, i < globals ? make_spec(global{}) : local.policy);
-    EXPECT_EQ(expected_rows(plan, 100), (globals * 100.0 + (4.0 - globals) * 12.0) / 4.0);
+    const auto kept = static_cast<double>(globals);
+    EXPECT_EQ(expected_rows(plan, 100), (kept * 100.0 + (4.0 - kept) * 12.0) / 4.0);
   }
 }
 
