@@ -3,10 +3,11 @@
 // Decode attention of one query position over one head: softmax(scale * Q K^T) V over exactly the
 // rows that the query sees, for all query heads of the group at once. One pass over the K rows, a
 // stable softmax in float, one pass over the V rows; rows are decoded in registers, in vectors as
-// wide as the processor has (row_kernels.hpp). The result does not depend on how the rows are
-// spread over slabs; its last bits depend on the width. In an open step a head that ranks is shown
-// the probabilities, once for each query. No allocation, no lock, no throw. Different heads may be
-// attended by different threads, each with a scratch of its own.
+// wide as the processor has (row_kernels.hpp, which says what quantised keys cost a logit). The
+// result does not depend on how the rows are spread over slabs; its last bits depend on the width.
+// In an open step a head that ranks is shown the probabilities, once for each query. No allocation,
+// no lock, no throw. Different heads may be attended by different threads, each with a scratch of
+// its own.
 #pragma once
 
 #include <array>

@@ -14,23 +14,24 @@
 
 // Within each 16 bytes: the lower (upper) halves of a and b, a unit of `Unit` lanes of each by
 // turns.
-template <std::size_t Unit, bool Upper, std::size_t... I>
-[[gnu::always_inline]] inline vec interleave(const vec& a, const vec& b,
-                                             std::index_sequence<I...>) noexcept {
+template <std::size_t Unit, bool Upper, class V, std::size_t... I>
+[[gnu::always_inline]] inline V interleave(const V& a, const V& b,
+                                           std::index_sequence<I...>) noexcept {
   return __builtin_shufflevector(
       a, b,
       static_cast<int>(I / 4 * 4 + (Upper ? 2 : 0) + I % 4 / (2 * Unit) * Unit + I % Unit +
                        (I % 4 / Unit % 2 == 1 ? lanes : 0))...);
 }
-template <std::size_t Unit>
-[[gnu::always_inline]] inline vec add_interleaved(const vec& a, const vec& b) noexcept {
+template <std::size_t Unit, class V>
+[[gnu::always_inline]] inline V add_interleaved(const V& a, const V& b) noexcept {
   constexpr auto all = std::make_index_sequence<lanes>{};
   return interleave<Unit, false>(a, b, all) + interleave<Unit, true>(a, b, all);
 }
-// The sums over the lanes of four vectors.
-[[gnu::always_inline]] inline quad sums_of(const vec& a, const vec& b, const vec& c,
-                                           const vec& d) noexcept {
-  const vec all = add_interleaved<2>(add_interleaved<1>(a, b), add_interleaved<1>(c, d));
+// The sums over the lanes of four vectors, of float or of integers.
+template <class V>
+[[gnu::always_inline]] inline auto sums_of(const V& a, const V& b, const V& c,
+                                           const V& d) noexcept {
+  const V all = add_interleaved<2>(add_interleaved<1>(a, b), add_interleaved<1>(c, d));
 #if HEADWISE_SIMD_BYTES == 64
   return (__builtin_shufflevector(all, all, 0, 1, 2, 3) +
           __builtin_shufflevector(all, all, 4, 5, 6, 7)) +

@@ -8,6 +8,12 @@
 //   out[g]       += sum over r of weights[g, r] * row r      sums,    the same
 //   logits become probabilities, returns log(sum(exp))       softmax, O(n), and its steps
 //
+// In dots, queries become integers of 16 bits for rows of int8_row and int4_group that fill a
+// vector of codes, of head_dim 512 at most: as if each key were off by up to a 511th of a step, for
+// the query's largest element (a 257th for int8_row above head_dim 257). Elements of such keys must
+// stay below 2^100 in size. Of every eight query heads where one is no number, or is above 2^100 or
+// below 2^-100 in size, all are multiplied as floats.
+//
 // queries, out: [group, head_dim]; a row: [Codec::row_bytes(head_dim)] bytes, any alignment.
 // Pure: any number of threads. Each unit that attends compiles them, unless the program defines
 // HEADWISE_EXTERN_KERNELS (kernel_instances.hpp).
@@ -44,6 +50,8 @@ using row_block = std::span<const std::byte* const>;
 
 #define HEADWISE_SIMD_TEXT "headwise/attend/row_kernels-inl.hpp"
 #include "headwise/core/simd_widths-inl.hpp"
+#define HEADWISE_SIMD_TEXT "headwise/attend/integer_dots-inl.hpp"
+#include "headwise/core/simd_widths-inl.hpp"
 
 // The loops over the rows of one codec.
 struct row_kernels {
@@ -54,6 +62,13 @@ struct row_kernels {
 };
 template <vectorised_codec Codec>
 [[nodiscard]] row_kernels row_kernels_at(simd_width width) noexcept {
+  if constexpr (affine_codec<Codec>) {
+#if defined(__x86_64__)
+    if (width == simd_width::avx512) return {simd_64::integer_dots<Codec>, simd_64::sums<Codec>};
+    if (width == simd_width::avx2) return {simd_32::integer_dots<Codec>, simd_32::sums<Codec>};
+#endif
+    return {simd_16::integer_dots<Codec>, simd_16::sums<Codec>};
+  }
 #if defined(__x86_64__)
   if (width == simd_width::avx512) return {simd_64::dots<Codec>, simd_64::sums<Codec>};
   if (width == simd_width::avx2) return {simd_32::dots<Codec>, simd_32::sums<Codec>};

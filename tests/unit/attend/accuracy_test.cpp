@@ -94,6 +94,18 @@ void attend_all(const accuracy_rows& given, float scale, std::vector<float>& out
                    {out.data(), accuracy_group, accuracy_d}, lse, scratch);
 }
 
+// Queries of quantised keys are rounded to a 32767th of their largest element. That meets codes of
+// 255 (of 15) steps, which span at most 1.008 * 2 * largest(keys): half of them to either side in
+// int8_row, all of them in int4_group.
+template <class Codec>
+[[nodiscard]] double query_rounding(std::span<const float> query, double largest_key) {
+  double largest_element = 0.0;
+  for (const float x : query) largest_element = std::max(largest_element, std::abs(double{x}));
+  const double product = accuracy_d * largest_element * 1.02 * largest_key / 65534.0;
+  if (std::same_as<Codec, headwise::int8_row>) return product;
+  return std::same_as<Codec, headwise::int4_group> ? 2.0 * product : 0.0;
+}
+
 // A logit is off by at most the rounding of each of its steps; a weight by as much, relatively; and
 // an output by that and the rounding of its own sum, of which the signs of many steps differ.
 template <class Codec>
@@ -112,7 +124,8 @@ void expect_accurate(const accuracy_case& c) {
     const auto expected = reference_attention(query, double{scale}, key_rows, value_rows);
     double query_sum = 0.0;
     for (const float x : query) query_sum += std::abs(double{x});
-    const double logit = double{scale} * 12.0 * epsilon * query_sum * largest(keys);
+    const double logit = double{scale} * (12.0 * epsilon * query_sum * largest(keys) +
+                                          query_rounding<Codec>(query, largest(keys)));
     const double sum = epsilon * (16.0 + std::sqrt(static_cast<double>(c.count)));
     EXPECT_NEAR(lse[g], expected.lse, logit + 2.0 * epsilon * (1.0 + std::abs(expected.lse)));
     for (std::size_t i = 0; i < accuracy_d; ++i)

@@ -73,6 +73,26 @@ constexpr float logit_scale = 0.3F;
   return result;
 }
 
+// What a logit is off where the query is integers of largest / most: each meets a code, of 0 .. 15
+// or of -128 .. 127, with half a unit; and a tenth for what is rounded of sums as large as theirs.
+template <class Codec>
+[[nodiscard]] double query_rounding(const problem<Codec>& p, std::size_t g, std::size_t r) {
+  if constexpr (detail::affine_codec<Codec>) {
+    constexpr bool int8 = std::same_as<Codec, headwise::int8_row>;
+    double largest = 0.0, steps = 0.0;
+    for (std::size_t i = 0; i < p.d; ++i) {
+      largest = std::max(largest, std::abs(double{p.queries[g * p.d + i]}));
+      const auto* const row = p.bytes.data() + 1 + r * Codec::row_bytes(p.d);
+      const auto step = detail::affine_step::read(row + (int8 ? 0 : i / 32 * 4));
+      steps += std::abs(double{detail::float_from_bf16(step.scale)});
+    }
+    const double most = std::min(32767.0, std::floor(2147483647.0 / 255.0 / double(p.d)));
+    return 1.1 * steps * (int8 ? 128.0 : 15.0) * largest / (2.0 * most);
+  } else {
+    return 0.0;
+  }
+}
+
 // 1. each dot product is right: every step rounds by at most epsilon of the sum of magnitudes
 // 2. bitwise the same for one row at a time: no tile shows
 template <class Codec>
@@ -97,8 +117,10 @@ void expect_dots(simd_width width, const problem<Codec>& p) {
         sum += product;
         magnitudes += std::abs(product);
       }
-      ASSERT_NEAR(double{got[g * stride + r]}, double{logit_scale} * sum,
-                  double{logit_scale} * static_cast<double>(p.d + 2) * double{epsilon} * magnitudes)
+      ASSERT_NEAR(
+          double{got[g * stride + r]}, double{logit_scale} * sum,
+          double{logit_scale} * (static_cast<double>(p.d + 2) * double{epsilon} * magnitudes +
+                                 query_rounding(p, g, r)))
           << p.d << ' ' << p.group << ' ' << r;  // 1
     }
 }
@@ -159,6 +181,72 @@ TEST(row_kernels, int8_rows) {
 }
 TEST(row_kernels, int4_rows) {
   expect_kernels<headwise::int4_group>();
+}
+
+// One query and one row, whose elements are those of two functions of the index.
+template <class Codec, class Query, class Key>
+void expect_dot(std::size_t d, Query query, Key key) {
+  for (const simd_width width : widths_of_this_machine()) {
+    problem<Codec> p(d, 1, 1);
+    for (std::size_t i = 0; i < d; ++i) {
+      p.queries[i] = query(i);
+      p.decoded[0][i] = key(i);
+    }
+    Codec::encode(p.decoded[0], p.bytes.data() + 1);
+    Codec::decode(p.bytes.data() + 1, p.decoded[0]);
+    expect_dots(width, p);
+  }
+}
+template <class Codec>
+void expect_extreme_dots() {
+  for (const std::size_t d : {16U, 100U, 257U, 258U, 300U, 512U, 513U}) {
+    // The largest sums, of codes that are all highest or lowest where the query is.
+    expect_dot<Codec>(
+        d, [](std::size_t) { return 1.0F; }, [](std::size_t i) { return i == 0 ? -1.0F : 1.0F; });
+    expect_dot<Codec>(
+        d, [](std::size_t i) { return i % 2 == 0 ? 1.0F : -1.0F; },
+        [](std::size_t i) { return i % 2 == 0 ? 1.0F : -1.0F; });
+    // A zero of 32,512: the query's rounding must not meet it.
+    expect_dot<Codec>(
+        d, [](std::size_t i) { return 1.0F / static_cast<float>(3 + i); },
+        [](std::size_t) { return 100.0F; });
+    expect_dot<Codec>(
+        d, [](std::size_t) { return 0.0F; }, [](std::size_t) { return 5.0F; });
+    for (const float size : {1e-38F, 1e-31F, 1e-29F, 1e29F, 1e31F})
+      expect_dot<Codec>(
+          d, [=](std::size_t i) { return size * std::sin(static_cast<float>(i)); },
+          [](std::size_t i) { return std::cos(static_cast<float>(3 * i)); });
+  }
+}
+TEST(row_kernels, extreme_dots_of_quantised_rows) {
+  expect_extreme_dots<headwise::int8_row>();
+  expect_extreme_dots<headwise::int4_group>();
+}
+
+// A NaN or an infinity of one query, or of a row, reaches its own logits alone.
+template <class Codec>
+void expect_no_numbers(simd_width width, std::size_t d) {
+  constexpr float inf = std::numeric_limits<float>::infinity(), nan = inf - inf;
+  for (const float bad : {nan, inf, -inf})
+    for (const std::size_t at : {std::size_t{0}, d / 2, d - 1}) {
+      problem<Codec> p(d, 5, 9);
+      p.queries[3 * d + at] = bad;
+      std::vector<float> row(d, 1.0F);
+      row[at] = bad;
+      Codec::encode(row, p.bytes.data() + 1 + 4 * Codec::row_bytes(d));
+      std::vector<float> got(5 * 9);
+      detail::row_kernels_at<Codec>(width).dots(p.all_rows(), p.all_queries(), 1.0F, got.data(), 9);
+      for (std::size_t g = 0; g < 5; ++g)
+        for (std::size_t r = 0; r < 9; ++r)
+          ASSERT_EQ(std::isfinite(got[g * 9 + r]), g != 3 && r != 4) << d << ' ' << g << ' ' << r;
+    }
+}
+TEST(row_kernels, no_numbers_among_quantised_rows) {
+  for (const simd_width width : widths_of_this_machine())
+    for (const std::size_t d : {7U, 64U, 80U, 128U}) {
+      expect_no_numbers<headwise::int8_row>(width, d);
+      expect_no_numbers<headwise::int4_group>(width, d);
+    }
 }
 
 // Every half and its decoding by the codec, subnormal ones, infinities and NaN included.
