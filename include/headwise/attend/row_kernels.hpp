@@ -50,6 +50,8 @@ using row_block = std::span<const std::byte* const>;
 
 #define HEADWISE_SIMD_TEXT "headwise/attend/row_kernels-inl.hpp"
 #include "headwise/core/simd_widths-inl.hpp"
+#define HEADWISE_SIMD_TEXT "headwise/attend/integer_queries-inl.hpp"
+#include "headwise/core/simd_widths-inl.hpp"
 #define HEADWISE_SIMD_TEXT "headwise/attend/integer_dots-inl.hpp"
 #include "headwise/core/simd_widths-inl.hpp"
 

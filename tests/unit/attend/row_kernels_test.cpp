@@ -226,7 +226,8 @@ TEST(row_kernels, extreme_dots_of_quantised_rows) {
 // A NaN or an infinity of one query, or of a row, reaches its own logits alone.
 template <class Codec>
 void expect_no_numbers(simd_width width, std::size_t d) {
-  constexpr float inf = std::numeric_limits<float>::infinity(), nan = inf - inf;
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   for (const float bad : {nan, inf, -inf})
     for (const std::size_t at : {std::size_t{0}, d / 2, d - 1}) {
       problem<Codec> p(d, 5, 9);
