@@ -69,6 +69,7 @@ exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_typ
 std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type) {
   blueprint bare = plan;
   bare.origin = {};
+  for (headwise::head_plan& head : bare.heads) head = {head.name, head.policy};
   std::ostringstream text;
   headwise::write_blueprint(text, bare);
   headwise::sha256 hash;

@@ -14,8 +14,8 @@ namespace headwise_tests {
 inline void expect_equal(std::size_t got, std::size_t expected, const char* what) {
   if (got != expected) ADD_FAILURE() << what << " is " << got << ", not " << expected;
 }
-inline void expect_near(float got, double expected, const char* what) {
-  if (!(std::abs(double{got} - expected) <= 1e-5))
+inline void expect_near(float got, double expected, double bound, const char* what) {
+  if (!(std::abs(double{got} - expected) <= bound))
     ADD_FAILURE() << what << " is " << got << ", not " << expected;
 }
 inline void expect(bool condition, const char* what) {
