@@ -69,7 +69,12 @@ exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_typ
 std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type) {
   blueprint bare = plan;
   bare.origin = {};
-  for (headwise::head_plan& head : bare.heads) head = {head.name, head.policy};
+  for (headwise::head_plan& head : bare.heads) {
+    headwise::head_plan kept;
+    kept.name = head.name;
+    kept.policy = head.policy;
+    head = std::move(kept);
+  }
   std::ostringstream text;
   headwise::write_blueprint(text, bare);
   headwise::sha256 hash;
