@@ -8,13 +8,14 @@
 //   {"format": "headwise-blueprint", "version": 1,
 //    "model": {name, layers, query_heads, kv_heads, head_dim, vocab_size, fingerprint},
 //    "tokens": {sink_count, classes: {name: [ids]}},
-//    "profile": {recovery_target, budget, aggregation, criterion, granularity, prompts, queries, length,
-//                tool, sources: [{name, sha256}]},
+//    "profile": {recovery_target, budget, aggregation, criterion, granularity, prompts, queries,
+//                length, tool, sources: [{name, sha256}]},
 //    "policies": [{name, kind, and what the kind has: window; classes, ids; parts}],
 //    "heads": [layers][kv_heads] of {policy, recovery, resident_fraction, forever_fraction,
 //             candidates: [{name, recovery, resident_fraction}]}}
 //
-// A head's forever_fraction may be absent: it was not measured.
+// A head's forever_fraction may be absent: it was not measured. So may the profile's budget: the
+// plan was made for its target alone.
 #pragma once
 
 #include "headwise/io/blueprint_reader.hpp"
