@@ -23,12 +23,20 @@ namespace {
 
 }  // namespace
 
-// The other forms of new call one of these two, the other forms of delete one of these four.
+// The other forms of new call one of the first two, but for a sanitizer's own; the other forms of
+// delete one of the four.
 void* operator new(std::size_t bytes) {
   return watched(bytes, alignof(std::max_align_t));
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return watched(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return watched(bytes, alignof(std::max_align_t));
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 void operator delete(void* block) noexcept {
   std::free(block);

@@ -20,7 +20,7 @@
 #include <limits>
 #include <span>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "headwise/profile/classify.hpp"
@@ -41,8 +41,9 @@ namespace detail {
   std::vector<std::size_t> all, kept;
   for (std::size_t i = 0; i < offers.size(); ++i)
     if (offers[i].recovery >= required) all.push_back(i);
-  std::stable_sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(offers[a].rows, offers[a].harm) < std::pair(offers[b].rows, offers[b].harm);
+  std::sort(all.begin(), all.end(), [&](std::size_t a, std::size_t b) {
+    return std::tuple(offers[a].rows, offers[a].harm, a) <
+           std::tuple(offers[b].rows, offers[b].harm, b);
   });
   for (const std::size_t i : all)
     if (kept.empty() || offers[i].harm < offers[kept.back()].harm) kept.push_back(i);
