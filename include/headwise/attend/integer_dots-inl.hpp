@@ -154,7 +154,7 @@ template <std::size_t R, std::size_t G>
   for (std::size_t r = 0; r < R; ++r) row[r] = tile.first[r * tile.step];
   const std::int16_t* numbers = queries.numbers(from);
   const std::size_t d = queries.stored();
-  ints sums[G][R];
+  ints sums[G][R];  // zeroed by loops: what `= {}` zeroes GCC 12 keeps in memory
 #pragma GCC unroll 8
   for (std::size_t g = 0; g < G; ++g)
 #pragma GCC unroll 8
