@@ -93,8 +93,7 @@ class suite_reader {
     plan.name = name(from, plan_names_);
     plan.kind = one_of(from.at("kind"), plan_kinds);
     from.require_known({"name", "kind", "shares", "targets", "window", "seed", "file"});
-    const bool by_target =
-        plan.kind == plan_kind::target || plan.kind == plan_kind::target_by_layer;
+    const bool by_target = is_by_target(plan.kind);
     const char* const levels = by_target ? "targets" : "shares";
     if (plan.kind == plan_kind::full || plan.kind == plan_kind::blueprint) {
       plan.levels = {1.0};

@@ -54,6 +54,10 @@ inline constexpr plan_kind plan_kinds[] = {
       "middle_global", "edges_global", "blueprint"};
   return names[static_cast<std::size_t>(kind)];
 }
+// Whether its levels are targets, and no shares.
+[[nodiscard]] constexpr bool is_by_target(plan_kind kind) noexcept {
+  return kind == plan_kind::target || kind == plan_kind::target_by_layer;
+}
 [[nodiscard]] constexpr bool needs_profile(plan_kind kind) noexcept {
   return (kind >= plan_kind::budget && kind <= plan_kind::target_by_layer) ||
          kind == plan_kind::two_classes;

@@ -80,8 +80,7 @@ std::optional<blueprint> suite_plans::make(const plan_family& family, double lev
 
 blueprint suite_plans::profiled(const plan_family& family, double level) const {
   headwise::classify_options how;
-  const bool by_target =
-      family.kind == plan_kind::target || family.kind == plan_kind::target_by_layer;
+  const bool by_target = is_by_target(family.kind);
   how.recovery_target = by_target ? level : 0.0;
   if (!by_target) how.budget = level;
   if (family.kind == plan_kind::target_by_layer || family.kind == plan_kind::budget_by_layer)

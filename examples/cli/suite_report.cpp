@@ -47,8 +47,7 @@ std::string plan_name(const suite& what, const suite_result& result) {
   for (const plan_family& family : what.plans)
     if (family.name == result.plan) {
       if (family.kind == plan_kind::full || family.kind == plan_kind::blueprint) return result.plan;
-      const bool by_target =
-          family.kind == plan_kind::target || family.kind == plan_kind::target_by_layer;
+      const bool by_target = is_by_target(family.kind);
       return result.plan +
              (by_target ? ", target " + fixed(result.level, 3) : ", " + percent(result.level, 0));
     }
@@ -93,9 +92,9 @@ std::string curve_of(const suite& what, const task_results& group) {
     chart_series series{family.name, {}};
     for (const suite_result* const r : group.results)
       if (r->plan == family.name)
-        series.points.push_back({r->kept_rows,
-                                 chart.is_change ? perplexity_change(*r, full).value : solved(*r),
-                                 plan_name(what, *r)});
+        series.points.push_back(
+            {r->kept_rows, chart.is_change ? perplexity(*r) / perplexity(full) - 1.0 : solved(*r),
+             plan_name(what, *r)});
     if (!series.points.empty()) chart.series.push_back(std::move(series));
   }
   return draw(chart, title_of(group));

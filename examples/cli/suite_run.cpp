@@ -66,7 +66,9 @@ exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_typ
   return run;
 }
 
-std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type) {
+// runner: what runs the texts, so that figures of another file or engine are not taken for its own.
+std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type,
+                   const std::string& runner) {
   blueprint bare = plan;
   bare.origin = {};
   for (headwise::head_plan& head : bare.heads) {
@@ -80,7 +82,7 @@ std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_
   headwise::sha256 hash;
   const auto add = [&](const auto& items) { hash.add(std::as_bytes(std::span(items))); };
   add(text.str());
-  add(to_string(type));
+  add(to_string(type) + runner);
   for (const exam& asked : exams) {
     add(asked.ids);
     add(std::vector<std::uint64_t>{asked.ids.size(), asked.first_answer});
@@ -94,7 +96,9 @@ class suite_runner {
       : suite_(what),
         file_(file),
         known_(load_results(file)),
-        model_(load_engine(choice, what.model)) {}
+        model_(load_engine(choice, what.model)),
+        runner_(std::to_string(static_cast<int>(choice.kind)) + " " +
+                std::to_string(fs::file_size(what.model))) {}
 
   [[nodiscard]] suite_outcome run() {
     for (const std::size_t length : suite_.lengths) {
@@ -133,7 +137,7 @@ class suite_runner {
     result.task = task;
     result.length = plan.length;
     result.rows = to_string(type);
-    result.key = key_of(plan.plan, exams, type);
+    result.key = key_of(plan.plan, exams, type, runner_);
     const auto same = [&](const suite_result& r) {
       return r.key == result.key && r.exams.size() == exams.size();
     };
@@ -192,6 +196,7 @@ class suite_runner {
   fs::path file_;
   std::vector<suite_result> known_;
   std::unique_ptr<engine> model_;
+  std::string runner_;
   suite_outcome outcome_;
 };
 
