@@ -3,7 +3,7 @@
 # run.sh MODEL.gguf CALIBRATION.txt TEST.txt [OUT]
 #
 # Does it keep the text? Records the model's attention on the calibration text, and measures every
-# plan and baseline of suite.json on the test text and on made tasks. Leaves in OUT (build/quality):
+# plan and baseline of text.json on the test text and on made tasks. Leaves in OUT (build/quality):
 # maps/, results.json, report.html and tables.md. Takes hours on two cores; what a run that broke off
 # has found is not run again. examples/llama/fetch_smollm2.sh fetches the model of README.md.
 set -euo pipefail
@@ -36,6 +36,6 @@ mkdir -p "$out"
     "$headwise" record --model "$model" --text "$calibration" --prompts 8 --length 1024 --out "$out/maps"
 ln -sfn "$model" "$out/model.gguf"
 ln -sfn "$test" "$out/test.txt"
-cp bench/quality/suite.json "$out/suite.json"
-"$headwise" eval --suite "$out/suite.json" --json "$out/results.json" --html "$out/report.html" |
+cp bench/quality/text.json "$out/suite.json"
+"$headwise" eval --suite "$out/text.json" --json "$out/results.json" --html "$out/report.html" |
     tee "$out/tables.md"

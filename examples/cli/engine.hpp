@@ -2,8 +2,8 @@
 //
 // What the commands ask of whatever runs a model: the small engine of examples/llama, or stock
 // llama.cpp with the rows taken over (examples/llama_cpp). Both say the same of a model, so that
-// maps and blueprints of one serve the other. One thread at a time; an engine outlives its texts
-// and recorders.
+// maps and blueprints of one serve the other. One thread at a time, but for texts of an engine that
+// says otherwise; an engine outlives its texts and recorders.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +97,8 @@ class engine {
   // The blueprint must be for this model.
   [[nodiscard]] virtual std::unique_ptr<model_text> open(const headwise::blueprint& plan,
                                                          const text_options& options) = 0;
+  // Whether several threads may open() and feed texts at once, each its own.
+  [[nodiscard]] virtual bool runs_texts_at_once() const { return false; }
   [[nodiscard]] virtual std::unique_ptr<attention_recorder> make_recorder(
       const recording_options& options) = 0;
 

@@ -43,8 +43,11 @@ void require_options(const eval_options& options) {
 
 void run_suite_file(const eval_options& options) {
   const suite what = load_suite(options.suite);
-  std::vector<fs::path> inputs = what.maps;
-  inputs.insert(inputs.end(), {options.suite, what.model});
+  std::vector<fs::path> inputs{options.suite, what.model};
+  for (const plan_family& family : what.plans) {
+    inputs.insert(inputs.end(), family.maps.begin(), family.maps.end());
+    inputs.push_back(family.file);
+  }
   for (const task_options& task : what.tasks) inputs.push_back(task.text);
   require_no_input("--json", options.json, inputs);
   require_no_input("--html", options.html, inputs);

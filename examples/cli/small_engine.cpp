@@ -90,6 +90,7 @@ class small_engine final : public engine {
           std::make_unique<small_text<Key, Value>>(*model_, plan, options));
     });
   }
+  [[nodiscard]] bool runs_texts_at_once() const override { return true; }
   [[nodiscard]] std::unique_ptr<attention_recorder> make_recorder(
       const recording_options& options) override {
     return std::make_unique<small_recorder>(*model_, facts(), options);

@@ -51,7 +51,7 @@ class suite_reader {
         {"model", "maps", "windows", "heavy_hitters", "row_types", "lengths", "plans", "tasks"});
     suite result;
     result.model = path(root_.at("model"));
-    for_each_of(root_, "maps", [&](const json_cursor& map) { result.maps.push_back(path(map)); });
+    result.maps = paths(root_, "maps");
     for_each_of(root_, "windows", [&](const json_cursor& window) {
       result.windows.push_back(window.integer<headwise::token_count>(1, headwise::max_length));
     });
@@ -81,6 +81,12 @@ class suite_reader {
  private:
   [[nodiscard]] fs::path path(const json_cursor& from) const { return folder_ / from.text(); }
 
+  [[nodiscard]] std::vector<fs::path> paths(const json_cursor& from, std::string_view name) const {
+    std::vector<fs::path> all;
+    for_each_of(from, name, [&](const json_cursor& one) { all.push_back(path(one)); });
+    return all;
+  }
+
   [[nodiscard]] std::string name(const json_cursor& from, std::set<std::string>& known) const {
     const std::string& text = from.at("name").text();
     if (text.empty() || !known.insert(text).second)
@@ -92,10 +98,10 @@ class suite_reader {
     plan_family plan;
     plan.name = name(from, plan_names_);
     plan.kind = one_of(from.at("kind"), plan_kinds);
-    from.require_known({"name", "kind", "shares", "targets", "window", "seed", "file"});
+    from.require_known({"name", "kind", "shares", "targets", "window", "seed", "file", "maps"});
     const bool by_target = is_by_target(plan.kind);
     const char* const levels = by_target ? "targets" : "shares";
-    if (plan.kind == plan_kind::full || plan.kind == plan_kind::blueprint) {
+    if (!by_target && !has_shares(plan.kind)) {
       plan.levels = {1.0};
     } else {
       static_cast<void>(from.at(levels));  // or it would be missed as an empty one
@@ -110,9 +116,11 @@ class suite_reader {
       plan.seed =
           from.at("seed").integer<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
     if (plan.kind == plan_kind::blueprint) plan.file = path(from.at("file"));
-    if (needs_profile(plan.kind) && so_far.maps.empty())
+    if (!needs_profile(plan.kind)) return plan;
+    plan.maps = from.contains("maps") ? paths(from, "maps") : so_far.maps;
+    if (plan.maps.empty())
       from.at("kind").fail(error_code::missing,
-                           "'maps' of the suite, which this plan is made from");
+                           "'maps', of the plan or of the suite, which this plan is made from");
     return plan;
   }
 

@@ -11,7 +11,7 @@
 //    "tasks": [{"name": "prose", "kind": "text", "text": "test.txt", "samples": 8},
 //              {"name": "passkey", "kind": "passkey", "samples": 16, "seed": 1}]}
 //
-// Paths count from the file's folder. A share is of the rows of a full cache at the length; each
+// Paths count from the file's folder. A plan may be profiled on "maps" of its own. A share is of the rows of a full cache at the length; each
 // plan but those by target or from a file takes the largest of its family that is expected to hold
 // no more.
 #pragma once
@@ -58,6 +58,9 @@ inline constexpr plan_kind plan_kinds[] = {
 [[nodiscard]] constexpr bool is_by_target(plan_kind kind) noexcept {
   return kind == plan_kind::target || kind == plan_kind::target_by_layer;
 }
+[[nodiscard]] constexpr bool has_shares(plan_kind kind) noexcept {
+  return kind != plan_kind::full && kind != plan_kind::blueprint && !is_by_target(kind);
+}
 [[nodiscard]] constexpr bool needs_profile(plan_kind kind) noexcept {
   return (kind >= plan_kind::budget && kind <= plan_kind::target_by_layer) ||
          kind == plan_kind::two_classes;
@@ -70,6 +73,7 @@ struct plan_family {
   headwise::token_count window = 64;  // of the heads with a window, where others keep everything
   std::uint64_t seed = 1;
   std::filesystem::path file;
+  std::vector<std::filesystem::path> maps;  // that it is profiled on: its own, or the suite's
 };
 
 struct suite {

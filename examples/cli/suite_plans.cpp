@@ -50,13 +50,12 @@ suite_plans::suite_plans(const model_facts& model, const suite& what, token_coun
                                       {sinks, {}});
   like_.model = model.fingerprint;
   like_.origin.length = length;
-  const bool from_maps =
-      std::any_of(what.plans.begin(), what.plans.end(),
-                  [](const plan_family& family) { return needs_profile(family.kind); });
-  if (!from_maps) return;
-  const headwise::map_archive archive(what.maps);
-  profile_ = profiled_maps(what, archive, length);
-  like_.tokens = archive.rules();
+  for (const plan_family& family : what.plans) {
+    if (!needs_profile(family.kind) || profiles_.contains(family.maps)) continue;
+    const headwise::map_archive archive(family.maps);
+    if (profiles_.empty()) like_.tokens = archive.rules();
+    profiles_.emplace(family.maps, profiled_maps(what, archive, length));
+  }
 }
 
 std::optional<blueprint> suite_plans::make(const plan_family& family, double level) const {
@@ -85,7 +84,7 @@ blueprint suite_plans::profiled(const plan_family& family, double level) const {
   if (!by_target) how.budget = level;
   if (family.kind == plan_kind::target_by_layer || family.kind == plan_kind::budget_by_layer)
     how.granularity = headwise::plan_granularity::layer;
-  return profile_->plan(how, model_.fingerprint);
+  return profiles_.at(family.maps).plan(how, model_.fingerprint);
 }
 
 std::optional<blueprint> suite_plans::by_rule(const plan_family& family, double share) const {
@@ -117,7 +116,8 @@ std::optional<blueprint> suite_plans::two_classes(const plan_family& family, dou
   const std::vector<std::size_t> order =
       family.kind == plan_kind::random_classes
           ? headwise::random_order(like_.heads.size(), family.seed)
-          : headwise::order_by_need(profile_->plan({}), streaming_name(family.window));
+          : headwise::order_by_need(profiles_.at(family.maps).plan({}),
+                                    streaming_name(family.window));
   const head_plan local = headwise::window_head(family.window, true, like_.tokens, length_);
   const auto plan_of = [&](std::size_t globals) {
     return headwise::two_class_plan(like_, order, globals, local);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plans of a suite at one length: from its maps, which are read once, or by a rule.
+// The plans of a suite at one length: from maps, each set of which is read once, or by a rule.
 #pragma once
 
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "engine.hpp"
 #include "suite.hpp"
@@ -33,7 +36,7 @@ class suite_plans {
   const suite& suite_;
   headwise::token_count length_;
   headwise::blueprint like_;  // shape, model and token rules of every plan
-  std::optional<headwise::profiler<>> profile_;
+  std::map<std::vector<std::filesystem::path>, headwise::profiler<>> profiles_;  // by their maps
 };
 
 }  // namespace headwise_tool

@@ -23,6 +23,7 @@ struct task_results {
   std::uint64_t length = 0;
   std::string rows;
   std::vector<const suite_result*> results;
+  const suite_result* full = nullptr;  // in rows of the first type
 };
 
 std::vector<task_results> by_task(const suite& what, const suite_outcome& outcome) {
@@ -30,11 +31,13 @@ std::vector<task_results> by_task(const suite& what, const suite_outcome& outcom
   for (const std::size_t length : what.lengths)
     for (const task_options& task : what.tasks)
       for (const cache_type type : what.row_types) {
-        task_results group{&task, length, to_string(type), {}};
+        task_results group{&task, length, to_string(type), {}, nullptr};
         for (const suite_result& r : outcome.results)
           if (r.task == task.name && r.length == length && r.rows == group.rows)
             group.results.push_back(&r);
-        if (!group.results.empty()) groups.push_back(std::move(group));
+        if (group.results.empty()) continue;
+        group.full = type == what.row_types.front() ? group.results.front() : groups.back().full;
+        groups.push_back(std::move(group));
       }
   return groups;
 }
@@ -43,38 +46,86 @@ std::string signed_percent(double share) {
   return (share < 0.0 ? "" : "+") + percent(share, 1);
 }
 
-std::string plan_name(const suite& what, const suite_result& result) {
+const plan_family* family_of(const suite& what, const suite_result& result) {
   for (const plan_family& family : what.plans)
-    if (family.name == result.plan) {
-      if (family.kind == plan_kind::full || family.kind == plan_kind::blueprint) return result.plan;
-      const bool by_target = is_by_target(family.kind);
-      return result.plan +
-             (by_target ? ", target " + fixed(result.level, 3) : ", " + percent(result.level, 0));
-    }
-  return result.plan;
+    if (family.name == result.plan) return &family;
+  return nullptr;
+}
+
+std::string plan_name(const suite& what, const suite_result& result) {
+  const plan_family* const family = family_of(what, result);
+  if (family != nullptr && is_by_target(family->kind))
+    return result.plan + ", target " + fixed(result.level, 3);
+  const bool by_share = family != nullptr && has_shares(family->kind);
+  return result.plan + (by_share ? ", " + percent(result.level, 0) : "");
+}
+
+// The plans that the others are also measured against, share by share: the first of its kind.
+const plan_family* reference_of(const suite& what) {
+  const auto found = std::find_if(what.plans.begin(), what.plans.end(),
+                                  [](const plan_family& f) { return f.kind == plan_kind::budget; });
+  return found == what.plans.end() ? nullptr : &*found;
+}
+
+// That plan with the share of a result; none for those without one.
+const suite_result* beside(const suite& what, const task_results& group, const suite_result& r) {
+  const plan_family* const reference = reference_of(what);
+  const plan_family* const own = family_of(what, r);
+  if (reference == nullptr || own == nullptr || own == reference || !has_shares(own->kind))
+    return nullptr;
+  for (const suite_result* const other : group.results)
+    if (other->plan == reference->name && other->level == r.level) return other;
+  return nullptr;
+}
+
+std::string with_range(const interval& change) {
+  return signed_percent(change.value) + " (" + signed_percent(change.low) + " to " +
+         signed_percent(change.high) + ")";
+}
+
+// For each family of plans the fewest rows with which the draws do not tell it from the full cache.
+std::string level_with_full(const suite& what, const task_results& group) {
+  std::string out;
+  for (const plan_family& family : what.plans) {
+    const suite_result* least = nullptr;
+    for (const suite_result* const r : group.results)
+      if (r->plan == family.name && family.kind != plan_kind::full &&
+          perplexity_change(*r, *group.full).low <= 0.0 &&
+          (least == nullptr || r->kept_rows < least->kept_rows))
+        least = r;
+    if (least == nullptr) continue;
+    out += (out.empty() ? "" : "; ") + plan_name(what, *least) + ": " + percent(least->kept_rows) +
+           " of the rows, " + percent(least->resident_bytes / least->full_bytes) + " of the bytes";
+  }
+  return "Fewest rows with which 95 % of the draws still reach the full cache: " +
+         (out.empty() ? std::string("none of these plans") : out) + ".";
 }
 
 // The columns of a table: head and one row for each result.
 std::vector<std::vector<std::string>> cells_of(const suite& what, const task_results& group) {
   const bool is_text = group.task->kind == task_kind::text;
   std::vector<std::vector<std::string>> lines;
+  const plan_family* const reference = is_text ? reference_of(what) : nullptr;
   if (is_text)
-    lines.push_back(
-        {"plan", "rows kept", "bytes held", "perplexity", "change", "95 % of draws", "next token"});
+    lines.push_back({"plan", "rows kept", "bytes held", "perplexity", "change", "next token"});
   else
     lines.push_back({"plan", "rows kept", "bytes held", "solved", "tokens right"});
-  const suite_result& full = *group.results.front();
+  if (reference != nullptr) lines.front().push_back("beside " + reference->name);
+  const suite_result& full = *group.full;
   for (const suite_result* const r : group.results) {
     std::vector<std::string> line{plan_name(what, *r), percent(r->kept_rows),
                                   percent(r->resident_bytes / r->full_bytes)};
     if (is_text) {
-      const interval change = perplexity_change(*r, full);
-      line.insert(line.end(), {fixed(perplexity(*r), 3), signed_percent(change.value),
-                               signed_percent(change.low) + " to " + signed_percent(change.high)});
+      line.push_back(fixed(perplexity(*r), 3));
+      line.push_back(r == &full ? "" : with_range(perplexity_change(*r, full)));
     } else {
       line.push_back(percent(solved(*r)));
     }
     line.push_back(percent(accuracy(*r)));
+    if (reference != nullptr) {
+      const suite_result* const other = beside(what, group, *r);
+      line.push_back(other == nullptr ? "" : with_range(perplexity_change(*r, *other)));
+    }
     lines.push_back(std::move(line));
   }
   return lines;
@@ -85,7 +136,7 @@ std::string title_of(const task_results& group) {
 }
 
 std::string curve_of(const suite& what, const task_results& group) {
-  const suite_result& full = *group.results.front();
+  const suite_result& full = *group.full;
   suite_chart chart;
   chart.is_change = group.task->kind == task_kind::text;
   for (const plan_family& family : what.plans) {
@@ -161,10 +212,15 @@ std::string suite_page(const suite& what, const suite_outcome& outcome) {
       "</h1>\n<p>Rows kept: of a full cache, at the end of the texts. Bytes held: all that the "
       "cache's memory resource gave out, on average over positions, of the keys and values of a "
       "dense f16 cache. Rows are dropped as the text goes by, so a question at the end was not in "
-      "view when the cache let go of what it asks for. 95 % of draws: of 2,000 draws of as many "
-      "texts with replacement.</p>\n";
+      "view when the cache let go of what it asks for. Brackets: the middle 95 % of 2,000 draws of "
+      "as many texts with replacement, text by text: of the change, against the full cache with "
+      "rows "
+      "of the first type.</p>\n";
   for (const task_results& group : by_task(what, outcome))
     out += "<section>\n<h2>" + escaped(title_of(group)) + "</h2>\n" + curve_of(what, group) +
+           (group.task->kind == task_kind::text
+                ? "<p>" + escaped(level_with_full(what, group)) + "</p>\n"
+                : "") +
            "<details><summary>Figures</summary>\n" + table_of(what, group) +
            "</details>\n</section>\n";
   return out + head_maps(what, outcome) + "</main>\n</body>\n</html>\n";

@@ -3,12 +3,15 @@
 #include "suite_run.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <future>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "held_bytes.hpp"
@@ -64,6 +67,25 @@ exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_typ
   const headwise::cache_stats stats = text->stats();
   run.kept_rows = static_cast<double>(stats.resident_rows) / static_cast<double>(stats.full_rows);
   return run;
+}
+
+// The texts one after the other, or on all cores where the engine can.
+std::vector<exam_run> take_all(engine& model, const blueprint& plan, const std::vector<exam>& exams,
+                               cache_type type) {
+  std::vector<exam_run> runs(exams.size());
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < exams.size(); i = next++)
+      runs[i] = take(model, plan, exams[i], type);
+  };
+  const std::size_t cores =
+      model.runs_texts_at_once() ? std::max(1U, std::thread::hardware_concurrency()) : 1;
+  std::vector<std::future<void>> others;
+  for (std::size_t i = 1; i < std::min(cores, exams.size()); ++i)
+    others.push_back(std::async(std::launch::async, work));
+  work();
+  for (std::future<void>& other : others) other.get();
+  return runs;
 }
 
 // runner: what runs the texts, so that figures of another file or engine are not taken for its own.
@@ -164,8 +186,7 @@ class suite_runner {
     const std::uint32_t head_dim = model_->facts().shape.head_dim;
     const auto dense_row = static_cast<double>(row_bytes(cache_type::f16, head_dim));
     double steps = 0.0;
-    for (const exam& asked : exams) {
-      const exam_run run = take(*model_, plan, asked, type);
+    for (const exam_run& run : take_all(*model_, plan, exams, type)) {
       result.exams.push_back(run.score);
       result.kept_rows += run.kept_rows / static_cast<double>(exams.size());
       result.resident_bytes += run.resident;
