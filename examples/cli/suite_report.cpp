@@ -78,27 +78,46 @@ const suite_result* beside(const suite& what, const task_results& group, const s
   return nullptr;
 }
 
-std::string with_range(const interval& change) {
-  return signed_percent(change.value) + " (" + signed_percent(change.low) + " to " +
-         signed_percent(change.high) + ")";
+// Of one text there are none.
+bool has_intervals(const task_results& group) {
+  return group.task->kind == task_kind::text && group.full->exams.size() > 1;
 }
 
-// For each family of plans the fewest rows with which the draws do not tell it from the full cache.
-std::string level_with_full(const suite& what, const task_results& group) {
+std::string change_cell(const task_results& group, const interval& change) {
+  const std::string value = signed_percent(change.value);
+  if (!has_intervals(group)) return value;
+  return value + " (" + signed_percent(change.low) + " to " + signed_percent(change.high) + ")";
+}
+
+// For each family of plans the fewest rows for which, and for more, the change from the full cache
+// is as `passes` asks.
+template <class Passes>
+std::string fewest_rows(const suite& what, const task_results& group, const Passes& passes) {
   std::string out;
   for (const plan_family& family : what.plans) {
-    const suite_result* least = nullptr;
+    std::vector<const suite_result*> own;
     for (const suite_result* const r : group.results)
-      if (r->plan == family.name && family.kind != plan_kind::full &&
-          perplexity_change(*r, *group.full).low <= 0.0 &&
-          (least == nullptr || r->kept_rows < least->kept_rows))
-        least = r;
-    if (least == nullptr) continue;
-    out += (out.empty() ? "" : "; ") + plan_name(what, *least) + ": " + percent(least->kept_rows) +
-           " of the rows, " + percent(least->resident_bytes / least->full_bytes) + " of the bytes";
+      if (r->plan == family.name && family.kind != plan_kind::full) own.push_back(r);
+    std::sort(own.begin(), own.end(),
+              [](const auto* a, const auto* b) { return a->kept_rows > b->kept_rows; });
+    const auto end = std::find_if_not(own.begin(), own.end(), [&](const suite_result* r) {
+      return passes(perplexity_change(*r, *group.full));
+    });
+    if (end == own.begin()) continue;
+    const suite_result& least = **std::prev(end);
+    out += (out.empty() ? "" : "; ") + plan_name(what, least) + ": " + percent(least.kept_rows) +
+           " of the rows, " + percent(least.end_bytes) + " of the bytes";
   }
-  return "Fewest rows with which 95 % of the draws still reach the full cache: " +
-         (out.empty() ? std::string("none of these plans") : out) + ".";
+  return out.empty() ? "none of these plans" : out;
+}
+
+// How far each family of plans gets; nothing for tasks that have no intervals.
+std::vector<std::string> findings(const suite& what, const task_results& group) {
+  if (!has_intervals(group)) return {};
+  return {"No more than 1 % above the full cache, with the whole of the bracket: " +
+              fewest_rows(what, group, [](const interval& c) { return c.high <= 0.01; }) + ".",
+          "Not told from the full cache by these texts, since the bracket reaches 0: " +
+              fewest_rows(what, group, [](const interval& c) { return c.low <= 0.0; }) + "."};
 }
 
 // The columns of a table: head and one row for each result.
@@ -107,24 +126,27 @@ std::vector<std::vector<std::string>> cells_of(const suite& what, const task_res
   std::vector<std::vector<std::string>> lines;
   const plan_family* const reference = is_text ? reference_of(what) : nullptr;
   if (is_text)
-    lines.push_back({"plan", "rows kept", "bytes held", "perplexity", "change", "next token"});
+    lines.push_back({"plan", "rows kept", "bytes at the end", "bytes on average", "perplexity",
+                     "change", "next token"});
   else
-    lines.push_back({"plan", "rows kept", "bytes held", "solved", "tokens right"});
+    lines.push_back(
+        {"plan", "rows kept", "bytes at the end", "bytes on average", "solved", "tokens right"});
   if (reference != nullptr) lines.front().push_back("beside " + reference->name);
   const suite_result& full = *group.full;
+  const auto texts = static_cast<double>(full.exams.size());
   for (const suite_result* const r : group.results) {
-    std::vector<std::string> line{plan_name(what, *r), percent(r->kept_rows),
+    std::vector<std::string> line{plan_name(what, *r), percent(r->kept_rows), percent(r->end_bytes),
                                   percent(r->resident_bytes / r->full_bytes)};
     if (is_text) {
       line.push_back(fixed(perplexity(*r), 3));
-      line.push_back(r == &full ? "" : with_range(perplexity_change(*r, full)));
+      line.push_back(r == &full ? "" : change_cell(group, perplexity_change(*r, full)));
     } else {
-      line.push_back(percent(solved(*r)));
+      line.push_back(std::to_string(std::lround(solved(*r) * texts)) + " of " + fixed(texts, 0));
     }
     line.push_back(percent(accuracy(*r)));
     if (reference != nullptr) {
       const suite_result* const other = beside(what, group, *r);
-      line.push_back(other == nullptr ? "" : with_range(perplexity_change(*r, *other)));
+      line.push_back(other == nullptr ? "" : change_cell(group, perplexity_change(*r, *other)));
     }
     lines.push_back(std::move(line));
   }
@@ -132,7 +154,10 @@ std::vector<std::vector<std::string>> cells_of(const suite& what, const task_res
 }
 
 std::string title_of(const task_results& group) {
-  return group.task->name + ", " + with_commas(group.length) + " tokens, rows in " + group.rows;
+  const std::size_t texts = group.full->exams.size();
+  return group.task->name + ", " + std::to_string(texts) +
+         (texts == 1 ? " text of " : " texts of ") + with_commas(group.length) +
+         " tokens, rows in " + group.rows;
 }
 
 std::string curve_of(const suite& what, const task_results& group) {
@@ -209,20 +234,21 @@ std::string suite_page(const suite& what, const suite_outcome& outcome) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
       escaped(model) + ": quality</title>\n<style>" + std::string(report_style) +
       "</style>\n</head>\n<body>\n<main>\n<h1>" + escaped(model) +
-      "</h1>\n<p>Rows kept: of a full cache, at the end of the texts. Bytes held: all that the "
-      "cache's memory resource gave out, on average over positions, of the keys and values of a "
-      "dense f16 cache. Rows are dropped as the text goes by, so a question at the end was not in "
+      "</h1>\n<p>Rows kept: of a full cache, at the end of the texts. Bytes: all that the cache's "
+      "memory resource gave out, of the keys and values of a dense f16 cache, at the end and on "
+      "average over steps. Rows are dropped as the text goes by, so a question at the end was not "
+      "in "
       "view when the cache let go of what it asks for. Brackets: the middle 95 % of 2,000 draws of "
       "as many texts with replacement, text by text: of the change, against the full cache with "
       "rows "
       "of the first type.</p>\n";
-  for (const task_results& group : by_task(what, outcome))
-    out += "<section>\n<h2>" + escaped(title_of(group)) + "</h2>\n" + curve_of(what, group) +
-           (group.task->kind == task_kind::text
-                ? "<p>" + escaped(level_with_full(what, group)) + "</p>\n"
-                : "") +
-           "<details><summary>Figures</summary>\n" + table_of(what, group) +
+  for (const task_results& group : by_task(what, outcome)) {
+    out += "<section>\n<h2>" + escaped(title_of(group)) + "</h2>\n" + curve_of(what, group);
+    for (const std::string& finding : findings(what, group))
+      out += "<p>" + escaped(finding) + "</p>\n";
+    out += "<details><summary>Figures</summary>\n" + table_of(what, group) +
            "</details>\n</section>\n";
+  }
   return out + head_maps(what, outcome) + "</main>\n</body>\n</html>\n";
 }
 

@@ -23,6 +23,7 @@ using json = nlohmann::ordered_json;
 using headwise::detail::json_cursor;
 
 constexpr std::string_view results_format = "headwise suite results";
+constexpr std::uint64_t most_tokens = std::uint64_t{1} << 32;  // of one text
 
 template <class Of>
 double total(const suite_result& result, const Of& of) {
@@ -41,33 +42,39 @@ json exams_json(const suite_result& result) {
   return exams;
 }
 
-std::uint64_t read_count(const json_cursor& from) {
-  return from.integer<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max());
-}
 double read_amount(const json_cursor& from) {
   return from.real(0.0, std::numeric_limits<double>::max());
+}
+double read_some(const json_cursor& from) {
+  return from.real(std::numeric_limits<double>::min(), std::numeric_limits<double>::max());
+}
+exam_score read_exam(const json_cursor& from) {
+  if (from.size() != 3)
+    from.fail(headwise::error_code::malformed, "[surprise, predicted, correct]");
+  exam_score exam;
+  exam.surprise = read_amount(from[0]);
+  exam.predicted = from[1].integer<std::uint64_t>(1, most_tokens);
+  exam.correct = from[2].integer<std::uint64_t>(0, exam.predicted);
+  return exam;
 }
 
 suite_result read_result(const json_cursor& from) {
   from.require_known({"plan", "level", "task", "length", "rows", "key", "kept_rows",
-                      "resident_bytes", "full_bytes", "exams"});
+                      "resident_bytes", "full_bytes", "end_bytes", "exams"});
   suite_result result;
   result.plan = from.at("plan").text();
   result.level = from.at("level").real(0.0, 1.0);
   result.task = from.at("task").text();
-  result.length = read_count(from.at("length"));
+  result.length = from.at("length").integer<std::uint64_t>(1, most_tokens);
   result.rows = from.at("rows").text();
   result.key = from.at("key").text();
   result.kept_rows = read_amount(from.at("kept_rows"));
   result.resident_bytes = read_amount(from.at("resident_bytes"));
-  result.full_bytes = read_amount(from.at("full_bytes"));
+  result.full_bytes = read_some(from.at("full_bytes"));
+  result.end_bytes = read_amount(from.at("end_bytes"));
   const json_cursor exams = from.at("exams");
-  for (std::size_t i = 0; i < exams.size(); ++i) {
-    if (exams[i].size() != 3)
-      exams[i].fail(headwise::error_code::malformed, "[surprise, predicted, correct]");
-    result.exams.push_back(
-        {read_amount(exams[i][0]), read_count(exams[i][1]), read_count(exams[i][2])});
-  }
+  for (std::size_t i = 0; i < exams.size(); ++i) result.exams.push_back(read_exam(exams[i]));
+  if (result.exams.empty()) exams.fail(headwise::error_code::missing, "at least one text");
   return result;
 }
 
@@ -107,6 +114,15 @@ interval perplexity_change(const suite_result& result, const suite_result& full)
           changes[draws - 1 - draws / 40]};
 }
 
+void require_figures(const suite_result& result) {
+  for (const exam_score& exam : result.exams)
+    if (!std::isfinite(exam.surprise))
+      headwise::raise(headwise::error_code::malformed,
+                      "plan '" + result.plan + "', task '" + result.task + "', text " +
+                          std::to_string(&exam - result.exams.data()),
+                      "logits that are no numbers", "numbers");
+}
+
 std::vector<suite_result> load_results(const fs::path& path) {
   if (!fs::exists(path)) return {};
   const headwise::mapped_file file(path);
@@ -134,6 +150,7 @@ void save_results(const fs::path& path, const std::vector<suite_result>& results
                     {"kept_rows", result.kept_rows},
                     {"resident_bytes", result.resident_bytes},
                     {"full_bytes", result.full_bytes},
+                    {"end_bytes", result.end_bytes},
                     {"exams", exams_json(result)}});
   const json all = {{"format", results_format},
                     {"exams_are", "[surprise, predicted, correct]"},

@@ -12,6 +12,7 @@
 #include <span>
 #include <sstream>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "held_bytes.hpp"
@@ -21,7 +22,9 @@
 #include "surprise.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
+#include "headwise/io/mapped_file.hpp"
 #include "headwise/io/sha256.hpp"
+#include "headwise/version.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -33,12 +36,14 @@ using headwise::token_count;
 // What one text showed.
 struct exam_run {
   exam_score score;
-  double resident = 0.0, dense_rows = 0.0, steps = 0.0;  // sums over steps
-  double kept_rows = 0.0;                                // at the end
+  double resident = 0.0, dense_bytes = 0.0, steps = 0.0;  // sums over steps
+  double kept_rows = 0.0, end_bytes = 0.0;  // at the end: rows and bytes of a full one
 };
 
 exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_type type) {
   measured_memory memory;
+  const auto dense_row =
+      static_cast<double>(row_bytes(cache_type::f16, model.facts().shape.head_dim));
   const auto text = model.open(plan, {static_cast<token_count>(asked.ids.size()), step_tokens, type,
                                       evaluated_cache(memory)});
   exam_run run;
@@ -61,11 +66,13 @@ exam_run take(engine& model, const blueprint& plan, const exam& asked, cache_typ
       text->feed(some, judge);
     at += some.size();
     run.resident += static_cast<double>(memory.held());
-    run.dense_rows += static_cast<double>(text->stats().full_rows);
+    run.dense_bytes += dense_row * static_cast<double>(text->stats().full_rows);
     run.steps += 1.0;
   }
   const headwise::cache_stats stats = text->stats();
-  run.kept_rows = static_cast<double>(stats.resident_rows) / static_cast<double>(stats.full_rows);
+  const auto full_rows = static_cast<double>(stats.full_rows);
+  run.kept_rows = static_cast<double>(stats.resident_rows) / full_rows;
+  run.end_bytes = static_cast<double>(memory.held()) / (dense_row * full_rows);
   return run;
 }
 
@@ -75,8 +82,13 @@ std::vector<exam_run> take_all(engine& model, const blueprint& plan, const std::
   std::vector<exam_run> runs(exams.size());
   std::atomic<std::size_t> next = 0;
   const auto work = [&] {
-    for (std::size_t i = next++; i < exams.size(); i = next++)
-      runs[i] = take(model, plan, exams[i], type);
+    try {
+      for (std::size_t i = next++; i < exams.size(); i = next++)
+        runs[i] = take(model, plan, exams[i], type);
+    } catch (...) {
+      next = exams.size();  // nobody goes on
+      throw;
+    }
   };
   const std::size_t cores =
       model.runs_texts_at_once() ? std::max(1U, std::thread::hardware_concurrency()) : 1;
@@ -88,7 +100,18 @@ std::vector<exam_run> take_all(engine& model, const blueprint& plan, const std::
   return runs;
 }
 
-// runner: what runs the texts, so that figures of another file or engine are not taken for its own.
+// To be counted up where the same plan and texts are to give other figures.
+constexpr int measurement = 1;
+
+// What runs the texts, so that figures of another one are not taken for its own.
+std::string runner_of(const engine_choice& choice, const fs::path& model) {
+  const headwise::mapped_file file(model);
+  headwise::sha256 hash;
+  hash.add(file.bytes());
+  return std::string(HEADWISE_VERSION_STRING) + " " + std::to_string(measurement) + " " +
+         std::to_string(static_cast<int>(choice.kind)) + " " + hash.hex();
+}
+
 std::string key_of(const blueprint& plan, const std::vector<exam>& exams, cache_type type,
                    const std::string& runner) {
   blueprint bare = plan;
@@ -119,15 +142,17 @@ class suite_runner {
         file_(file),
         known_(load_results(file)),
         model_(load_engine(choice, what.model)),
-        runner_(std::to_string(static_cast<int>(choice.kind)) + " " +
-                std::to_string(fs::file_size(what.model))) {}
+        runner_(runner_of(choice, what.model)) {}
 
   [[nodiscard]] suite_outcome run() {
-    for (const std::size_t length : suite_.lengths) {
-      const suite_plans plans(model_->facts(), suite_, static_cast<token_count>(length));
-      std::vector<std::vector<exam>> exams;
+    // All texts first: one that is too short shows before hours of work.
+    std::vector<std::vector<std::vector<exam>>> texts(suite_.lengths.size());
+    for (std::size_t i = 0; i < texts.size(); ++i)
       for (const task_options& task : suite_.tasks)
-        exams.push_back(make_exams(*model_, task, length));
+        texts[i].push_back(make_exams(*model_, task, suite_.lengths[i]));
+    for (std::size_t i = 0; i < texts.size(); ++i) {
+      const std::size_t length = suite_.lengths[i];
+      const suite_plans plans(model_->facts(), suite_, static_cast<token_count>(length));
       for (const plan_family& family : suite_.plans)
         for (const double level : family.levels) {
           std::optional<blueprint> plan = plans.make(family, level);
@@ -138,7 +163,7 @@ class suite_runner {
           }
           outcome_.plans.push_back(
               {family.name, level, static_cast<token_count>(length), std::move(*plan)});
-          run_plan(outcome_.plans.back(), exams);
+          run_plan(outcome_.plans.back(), texts[i]);
         }
     }
     return std::move(outcome_);
@@ -179,38 +204,48 @@ class suite_runner {
     to.kept_rows = from.kept_rows;
     to.resident_bytes = from.resident_bytes;
     to.full_bytes = from.full_bytes;
+    to.end_bytes = from.end_bytes;
     to.exams = from.exams;
   }
   void measure(const blueprint& plan, cache_type type, const std::vector<exam>& exams,
                suite_result& result) {
-    const std::uint32_t head_dim = model_->facts().shape.head_dim;
-    const auto dense_row = static_cast<double>(row_bytes(cache_type::f16, head_dim));
     double steps = 0.0;
     for (const exam_run& run : take_all(*model_, plan, exams, type)) {
       result.exams.push_back(run.score);
       result.kept_rows += run.kept_rows / static_cast<double>(exams.size());
       result.resident_bytes += run.resident;
-      result.full_bytes += run.dense_rows * dense_row;
+      result.full_bytes += run.dense_bytes;
+      result.end_bytes += run.end_bytes / static_cast<double>(exams.size());
       steps += run.steps;
     }
     result.resident_bytes /= steps;
     result.full_bytes /= steps;
+    require_figures(result);
   }
-  // What was run now or before and is not in the outcome as yet stays in the file.
+  // What was run before stays in the file, but for what goes by the same name as something new.
   [[nodiscard]] std::vector<suite_result> with_known() const {
+    const auto name = [](const suite_result& r) {
+      return std::tie(r.plan, r.task, r.rows, r.level, r.length);
+    };
     std::vector<suite_result> all = outcome_.results;
     for (const suite_result& known : known_)
       if (std::none_of(all.begin(), all.end(),
-                       [&](const suite_result& r) { return r.key == known.key; }))
+                       [&](const suite_result& r) { return name(r) == name(known); }))
         all.push_back(known);
     return all;
   }
-  static void report(const suite_result& result, bool known) {
-    std::cerr << result.plan << " " << fixed(result.level, 3) << ", " << result.task << ", "
-              << with_commas(result.length) << " tokens, " << result.rows << ": "
-              << percent(result.kept_rows) << " of the rows, perplexity "
-              << fixed(perplexity(result), 3) << ", " << percent(accuracy(result))
-              << " of the tokens" << (known ? " (known)" : "") << '\n';
+  void report(const suite_result& result, bool known) {
+    std::cerr << ++done_ << " of at most " << total() << ": " << result.plan << " "
+              << fixed(result.level, 3) << ", " << result.task << ", " << with_commas(result.length)
+              << " tokens, " << result.rows << ": " << percent(result.kept_rows)
+              << " of the rows, perplexity " << fixed(perplexity(result), 3) << ", "
+              << percent(accuracy(result)) << " of the tokens" << (known ? " (known)" : "") << '\n';
+  }
+
+  [[nodiscard]] std::size_t total() const {
+    std::size_t levels = 0;
+    for (const plan_family& family : suite_.plans) levels += family.levels.size();
+    return levels * suite_.lengths.size() * suite_.row_types.size() * suite_.tasks.size();
   }
 
   const suite& suite_;
@@ -219,6 +254,7 @@ class suite_runner {
   std::unique_ptr<engine> model_;
   std::string runner_;
   suite_outcome outcome_;
+  std::size_t done_ = 0;
 };
 
 }  // namespace
