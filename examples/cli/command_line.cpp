@@ -128,9 +128,12 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
       command, "--granularity", options.classify.granularity,
       {{"head", plan_granularity::head}, {"layer", plan_granularity::layer}},
       "Class heads one by one, or a layer at a time; default: head");
-  command.add_option("--windows", options.measure.ladder.windows, "Windows to try, as 16,32,64")
+  command
+      .add_option(
+          "--windows", options.windows,
+          "Windows to try, as 16,32,64; default: nine from 16 to 512, with a budget 8,16,24 "
+          "and so on up to the length, from 64 on four to each doubling")
       ->delimiter(',')
-      ->capture_default_str()
       ->check(count_from(headwise::token_count{1}));
   command
       .add_option("--heavy-hitters", options.measure.ladder.heavy_hitters,

@@ -28,6 +28,10 @@ headwise::profiler<> measured(const headwise::map_archive& archive, const profil
                               std::uint64_t length) {
   headwise::measure_options how = options.measure;
   how.length = sequence_length(length);
+  if (!options.windows.empty())
+    how.ladder.windows = options.windows;
+  else if (!options.budget.empty())  // of any length: the ladder leaves out what is beyond its own
+    how.ladder.windows = headwise::budget_windows(headwise::max_length);
   const std::uint32_t cores = std::max(1U, std::thread::hardware_concurrency());
   return measure(archive, how, options.threads == 0 ? cores : options.threads);
 }

@@ -18,6 +18,7 @@ struct profile_options {
   std::filesystem::path out;
   std::uint64_t length = 0;  // at which rows are counted; 0: that of the first prompt
   headwise::measure_options measure;
+  std::vector<headwise::token_count> windows;  // to try; empty: the ladder's, or budget_windows()
   headwise::classify_options classify;
   std::vector<double> also;           // further targets
   std::string budget;                 // as parse_budget() reads it; empty: a target alone

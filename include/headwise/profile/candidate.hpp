@@ -5,11 +5,14 @@
 // where asked for; the rungs without punctuation may learn token ids instead, for each head its
 // own.
 //
-// A ladder: O(windows * (log windows + pools)). Pure: any number of threads.
+// A ladder: O(windows * (log windows + pools)); budget_windows(): O(log length). Pure: any number
+// of threads.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,18 @@ struct ladder_options {
   bool learn_ids = true;
   friend bool operator==(const ladder_options&, const ladder_options&) = default;
 };
+
+// The windows below a length for a plan within a budget (budget.hpp), which puts each row where it
+// brings most and finds few places for it where the next larger window takes many more: 8 apart up
+// to 64, a quarter of an octave apart from there on.
+[[nodiscard]] inline std::vector<token_count> budget_windows(token_count length) {
+  constexpr std::uint64_t first = 8;
+  std::vector<token_count> windows;
+  for (std::uint64_t window = first; window < length;
+       window += std::max(first, std::bit_floor(window) / 4))
+    windows.push_back(static_cast<token_count>(window));
+  return windows;
+}
 
 // A fraction of a length as a count: rounded to the nearest, halves up, at least 1. Throws
 // error(invalid_argument) on a fraction outside (0, 1].

@@ -188,6 +188,51 @@ TEST(budget, owes_each_head_its_target_first) {
   }
 }
 
+// What the windows of a blueprint's candidates with punctuation are, one candidate each.
+std::vector<token_count> windows_tried(const blueprint& plan) {
+  const std::string before = "special+punctuation+local(";
+  std::vector<token_count> windows;
+  for (const candidate_recovery& c : plan.heads.front().candidates)
+    if (c.name.rfind(before, 0) == 0)
+      windows.push_back(static_cast<token_count>(std::stoul(c.name.substr(before.size()))));
+  return windows;
+}
+
+TEST(budget_windows, are_four_to_each_doubling_and_below_the_length) {
+  const std::vector<token_count> up_to_1024{8,   16,  24,  32,  40,  48,  56,  64,
+                                            80,  96,  112, 128, 160, 192, 224, 256,
+                                            320, 384, 448, 512, 640, 768, 896, 1024};
+  for (token_count length = 0; length <= 1025; ++length) {
+    std::vector<token_count> expected;
+    for (const token_count window : up_to_1024)
+      if (window < length) expected.push_back(window);
+    ASSERT_EQ(budget_windows(length), expected) << length;
+  }
+  const std::vector<token_count> all = budget_windows(max_length);
+  for (std::size_t i = 8; i < all.size(); ++i) {
+    ASSERT_EQ(all[i] % 16, 0U);
+    ASSERT_LE(4 * (all[i] - all[i - 1]), all[i - 1]);
+    ASSERT_EQ(std::uint64_t{all[i]}, 2 * std::uint64_t{all[i - 4]});
+  }
+  EXPECT_EQ(all.back(), 3758096384U);  // 7/8 of 2^32
+}
+
+// They hold those of the ladder, so a plan that is free to take either can only win.
+TEST(budget_windows, do_no_more_harm_than_those_of_the_ladder) {
+  std::size_t better = 0;
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    measured_prompts prompts(seed);
+    prompts.options.measure.ladder.windows = ladder_options().windows;
+    const double coarse = harm_in(prompts.plan(0.0, 0.5));
+    prompts.options.measure.ladder.windows = budget_windows(max_length);
+    const blueprint fine = prompts.plan(0.0, 0.5 + 9.0 / 16384.0);
+    ASSERT_EQ(windows_tried(fine), budget_windows(prompts.options.measure.length)) << seed;
+    ASSERT_LE(harm_in(fine), coarse + 1e-12) << seed;
+    better += harm_in(fine) < 0.9 * coarse;
+  }
+  EXPECT_GT(better, 10U);
+}
+
 TEST(budget, is_a_share) {
   measured_prompts prompts(1);
   for (const double bad : {-0.1, 0.0, 1.5, std::nan("")})
