@@ -9,7 +9,6 @@
 
 #include "headwise/io/mapped_file.hpp"
 #include "headwise/io/strict_json.hpp"
-#include "headwise/profile/candidate.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -55,7 +54,6 @@ class suite_reader {
     for_each_of(root_, "windows", [&](const json_cursor& window) {
       result.windows.push_back(window.integer<headwise::token_count>(1, headwise::max_length));
     });
-    if (result.windows.empty()) result.windows = headwise::ladder_options().windows;
     for_each_of(root_, "heavy_hitters", [&](const json_cursor& share) {
       result.heavy_hitters.push_back(share.real(1e-6, 1.0));
     });

@@ -79,7 +79,7 @@ struct plan_family {
 struct suite {
   std::filesystem::path model;
   std::vector<std::filesystem::path> maps;
-  std::vector<headwise::token_count> windows;
+  std::vector<headwise::token_count> windows;  // empty: those of headwise profile
   std::vector<double> heavy_hitters;
   std::vector<cache_type> row_types;
   std::vector<std::size_t> lengths;

@@ -29,7 +29,14 @@ headwise::profiler<> profiled_maps(const suite& what, const headwise::map_archiv
                                    token_count length) {
   headwise::measure_options how;
   how.length = length;
-  how.ladder.windows = what.windows;
+  const bool within_budget =
+      std::any_of(what.plans.begin(), what.plans.end(), [](const plan_family& family) {
+        return family.kind == plan_kind::budget || family.kind == plan_kind::budget_by_layer;
+      });
+  if (!what.windows.empty())
+    how.ladder.windows = what.windows;
+  else if (within_budget)
+    how.ladder.windows = headwise::budget_windows(length);
   how.ladder.heavy_hitters = what.heavy_hitters;
   for (const plan_family& family : what.plans) {
     const std::string name = streaming_name(family.window);

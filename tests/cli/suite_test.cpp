@@ -109,6 +109,33 @@ TEST_F(Suite, GoesOnWhereItBrokeOff) {
   EXPECT_FALSE(contains(run(other).err, "(known)"));
 }
 
+// The keys of figures tell what their plans keep.
+TEST_F(Suite, TriesTheWindowsOfProfileUnlessItNamesSome) {
+  const auto keys_of = [&](const char* kind, const json& windows) {
+    fs::remove(path("results.json"));
+    json suite = made_suite();
+    const bool by_target = std::string(kind) == "target";
+    suite["plans"] = {suite["plans"][0],
+                      {{"name", "ours"},
+                       {"kind", kind},
+                       {by_target ? "targets" : "shares", {0.4, 0.5, 0.6, 0.7, 0.8}}}};
+    suite["windows"] = windows;
+    if (windows.empty()) suite.erase("windows");
+    EXPECT_EQ(run(suite).code, 0) << kind;
+    std::string keys;
+    for (const headwise_tool::suite_result& r : results())
+      if (r.plan == "ours") keys += r.key;
+    return keys;
+  };
+  const json none, of_ladder = {16, 32, 64, 96}, closer = {8, 16, 24, 32, 40, 48, 56, 64, 80, 96};
+  for (const char* const kind : {"budget", "budget_by_layer"}) {
+    EXPECT_EQ(keys_of(kind, none), keys_of(kind, closer)) << kind;
+    EXPECT_NE(keys_of(kind, none), keys_of(kind, of_ladder)) << kind;
+  }
+  EXPECT_EQ(keys_of("target", none), keys_of("target", of_ladder));
+  EXPECT_NE(keys_of("target", none), keys_of("target", closer));
+}
+
 TEST_F(Suite, AsksForWhatStandsInTheMiddle) {
   json suite = made_suite();
   suite["lengths"] = {512};
