@@ -2,6 +2,7 @@
 
 #include "exam.hpp"
 
+#include <algorithm>
 #include <array>
 #include <random>
 #include <string_view>
@@ -26,10 +27,10 @@ constexpr std::array<std::string_view, 6> filler_sentences{
     "Two children ran along the wall and laughed.",
     "Later the clouds went away and the sun came out."};
 
-// A text that is asked about something in its middle.
+// A text that is asked about something in it.
 struct question {
   std::string before;             // stands at the beginning
-  std::vector<std::string> fill;  // sentences, over and over
+  std::vector<std::string> fill;  // pieces, over and over
   std::string fact;               // somewhere among them
   std::string after, answer;      // at the end
 };
@@ -43,55 +44,78 @@ class exam_maker {
     std::vector<exam> exams;
     for (std::size_t i = 0; i < task_.samples; ++i) {
       const double depth = (static_cast<double>(i) + 0.5) / static_cast<double>(task_.samples);
-      exams.push_back(task_.kind == task_kind::copy ? copy() : laid_out(asked(), depth));
+      exams.push_back(laid_out(asked(), depth));
     }
     return exams;
   }
 
  private:
+  // Draws are statements of their own: the order of those in one expression is the compiler's.
   template <std::size_t N>
   [[nodiscard]] std::string one_of(const std::array<std::string_view, N>& words) {
     return std::string(words[random_() % N]);
   }
   [[nodiscard]] std::string number() { return std::to_string(10000 + random_() % 90000); }
+  [[nodiscard]] std::string pair_name() {
+    const std::string colour = one_of(colour_words);
+    const std::string noun = one_of(noun_words);
+    return colour + " " + noun;
+  }
 
   [[nodiscard]] question asked() {
     switch (task_.kind) {
       case task_kind::key_values:
         return key_values();
+      case task_kind::copy:
+        return copy();
       case task_kind::dialogue:
         return dialogue();
       default:
         return passkey();
     }
   }
+  [[nodiscard]] static std::vector<std::string> sentences() {
+    std::vector<std::string> fill;
+    for (const std::string_view sentence : filler_sentences)
+      fill.push_back(" " + std::string(sentence));
+    return fill;
+  }
   [[nodiscard]] question passkey() {
     const std::string key = number();
-    return {"There is a pass key hidden in this text. Find it and remember it.\n",
-            {filler_sentences.begin(), filler_sentences.end()},
-            "The pass key is " + key + ". Remember it: " + key + " is the pass key.",
-            "\nWhat is the pass key? The pass key is",
-            " " + key};
+    return {"There is a pass key hidden in this text. Find it and remember it.", sentences(),
+            " The pass key is " + key + ". Remember it: " + key + " is the pass key.",
+            "\nWhat is the pass key? The pass key is", " " + key};
   }
   [[nodiscard]] question key_values() {
     question q;
     q.before = "Each line of this list has a name and its number.\n";
-    for (int i = 0; i < 64; ++i) q.fill.push_back(pair_name() + ": " + number() + "\n");
-    const std::string name = pair_name() + " owl", value = number();
+    for (int i = 0; i < 64; ++i) {
+      const std::string name = pair_name();
+      q.fill.push_back(name + ": " + number() + "\n");
+    }
+    const std::string name = pair_name() + " owl";
+    const std::string value = number();
     q.fact = name + ": " + value + "\n";
     q.after = "Again, the number of one of them.\n" + name + ":";
     q.answer = " " + value;
     return q;
   }
-  [[nodiscard]] std::string pair_name() { return one_of(colour_words) + " " + one_of(noun_words); }
-
+  // A list of words, other text, and the list again: its second half is to be predicted.
+  [[nodiscard]] question copy() {
+    std::string half, other_half;
+    for (int i = 0; i < 5; ++i) half += " " + pair_name();
+    for (int i = 0; i < 5; ++i) other_half += " " + pair_name();
+    return {"A list:" + half + other_half + ".", sentences(), "", "\nThe list again:" + half,
+            other_half};
+  }
   // Turns of a chat about other things, and one with a fact that is asked for at the end.
   [[nodiscard]] question dialogue() {
     const auto turn = [](std::string_view user, std::string_view assistant) {
       return "<|im_start|>user\n" + std::string(user) + "<|im_end|>\n<|im_start|>assistant\n" +
              std::string(assistant) + "<|im_end|>\n";
     };
-    const std::string pet = one_of(noun_words), colour = one_of(colour_words);
+    const std::string pet = one_of(noun_words);
+    const std::string colour = one_of(colour_words);
     question q;
     q.before = "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n";
     for (const std::string_view filler : filler_sentences)
@@ -104,65 +128,46 @@ class exam_maker {
     return q;
   }
 
-  [[nodiscard]] token_ids encode(const std::string& text) const {
-    return model_.encode(text, engine::special_tokens::as_tokens);
+  // Up to the answer, with so many pieces of the filling, the share `depth` of them before the
+  // fact.
+  [[nodiscard]] static std::string text_of(const question& q, double depth, std::size_t pieces) {
+    const auto before = static_cast<std::size_t>(depth * static_cast<double>(pieces) + 0.5);
+    std::string text = q.before;
+    for (std::size_t i = 0; i < before; ++i) text += q.fill[i % q.fill.size()];
+    text += q.fact;
+    for (std::size_t i = before; i < pieces; ++i) text += q.fill[i % q.fill.size()];
+    return text + q.after;
   }
-  // The beginning of a text.
-  [[nodiscard]] exam begin(const std::string& text) const {
-    exam made{model_.facts().start};
-    append(made.ids, encode(text));
-    return made;
-  }
-  static void append(token_ids& ids, const token_ids& more) {
+  // A text is encoded as a whole: its parts by themselves may be other tokens.
+  [[nodiscard]] token_ids tokens_of(const std::string& text) const {
+    token_ids ids = model_.facts().start;
+    const token_ids more = model_.encode(text, engine::special_tokens::as_tokens);
     ids.insert(ids.end(), more.begin(), more.end());
+    return ids;
   }
 
   [[nodiscard]] exam laid_out(const question& q, double depth) const {
-    const bool spaced = task_.kind == task_kind::passkey;  // sentences, not lines
-    const auto piece = [&](const std::string& text) { return encode(spaced ? " " + text : text); };
-    const token_ids fact = piece(q.fact), after = encode(q.after), answer = encode(q.answer);
-    exam made = begin(q.before);
-    const std::size_t fixed = fact.size() + after.size() + answer.size();
-    const auto limit = [&](double share) {
-      return static_cast<std::size_t>(share * static_cast<double>(length_ - fixed));
+    const auto whole = [&](std::size_t pieces) {
+      return tokens_of(text_of(q, depth, pieces) + q.answer);
     };
-    require_room(made.ids.size() + fixed);
-    std::size_t next = 0;
-    const auto fill = [&](std::size_t up_to) {
-      for (;; ++next) {
-        const token_ids ids = piece(q.fill[next % q.fill.size()]);
-        if (made.ids.size() + ids.size() > up_to) return;
-        append(made.ids, ids);
-      }
-    };
-    fill(limit(depth));
-    append(made.ids, fact);
-    fill(limit(1.0) + fact.size());
-    append(made.ids, after);
-    made.first_answer = made.ids.size();
-    append(made.ids, answer);
-    return made;
-  }
-
-  // A list of words, other text, and the list again: its second half is to be predicted.
-  [[nodiscard]] exam copy() {
-    std::string list;
-    for (int i = 0; i < 10; ++i) list += " " + pair_name();
-    const token_ids words = encode(list);
-    exam made = begin("A list:");
-    require_room(made.ids.size() + 3 * words.size());
-    append(made.ids, words);
-    append(made.ids, encode(".\n"));
-    const std::size_t end = length_ - words.size() - 8;
-    for (std::size_t next = 0;; ++next) {
-      const token_ids ids =
-          encode(" " + std::string(filler_sentences[next % filler_sentences.size()]));
-      if (made.ids.size() + ids.size() > end) break;
-      append(made.ids, ids);
+    require_room(whole(0).size());
+    std::size_t fit = 0, too_many = 1;
+    // Pieces that are no tokens to a model would fit in any number.
+    for (; too_many <= length_ && whole(too_many).size() <= length_; too_many *= 2) fit = too_many;
+    while (too_many - fit > 1) {
+      const std::size_t middle = fit + (too_many - fit) / 2;
+      (whole(middle).size() <= length_ ? fit : too_many) = middle;
     }
-    append(made.ids, encode("\nThe list again:"));
-    append(made.ids, words);
-    made.first_answer = made.ids.size() - words.size() / 2;
+    exam made{whole(fit)};
+    const token_ids unanswered = tokens_of(text_of(q, depth, fit));
+    // What a token shares with the text before the answer is of the answer too.
+    const auto end =
+        std::mismatch(made.ids.begin(), made.ids.end(), unanswered.begin(), unanswered.end());
+    made.first_answer = static_cast<std::size_t>(end.first - made.ids.begin());
+    if (made.first_answer == 0 || made.first_answer == made.ids.size())
+      headwise::raise(error_code::unsupported, "task '" + task_.name + "'",
+                      "no tokens for '" + q.answer + "' behind its text",
+                      "a model whose tokenizer knows English words and digits");
     return made;
   }
 
