@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh MODEL.gguf CALIBRATION.txt TEST.txt [OUT]
 #
-# Does it keep the text? Records the model's attention on the calibration text, and measures every
-# plan and baseline of text.json on the test text and on made tasks. Leaves in OUT (build/quality):
-# maps/, results.json, report.html and tables.md. Takes hours on two cores; what a run that broke off
+# Does it keep the text? Records the model's attention, and measures every plan and baseline of the
+# suites beside this script on the test text, on source code (two modules of python3's library) and
+# on made tasks. Leaves in OUT (build/quality) results.json, and of each suite a page and tables
+# (text.html, text.md ...). Takes hours on two cores and 30 GB for maps; what a run that broke off
 # has found is not run again. examples/llama/fetch_smollm2.sh fetches the model of README.md.
 set -euo pipefail
 start=$PWD
@@ -23,19 +24,38 @@ out=$(from_start "${4:-$PWD/build/quality}")
 
 bash cmake/install_missing.sh cmake=cmake ninja-build=ninja g++=g++ \
     libeigen3-dev=/usr/include/eigen3/Eigen/Core nlohmann-json3-dev=/usr/include/nlohmann/json.hpp \
-    libcli11-dev=/usr/include/CLI/CLI.hpp
+    libcli11-dev=/usr/include/CLI/CLI.hpp python3=/usr/bin/python3
 # The products of the model are Eigen's, which takes what the compiler may use.
 cmake -S . -B build/quality-tool -G Ninja --log-level=WARNING -C cmake/presets/release.cmake \
     -DCMAKE_CXX_FLAGS=-march=native -DHEADWISE_WARNINGS_AS_ERRORS=OFF -DHEADWISE_BUILD_TESTS=OFF \
     -DHEADWISE_BUILD_BENCHMARKS=OFF
 cmake --build build/quality-tool --target headwise_cli --parallel "$(nproc)"
-headwise=build/quality-tool/examples/headwise
+headwise=$PWD/build/quality-tool/examples/headwise
 
 mkdir -p "$out"
-[[ -d $out/maps ]] ||
-    "$headwise" record --model "$model" --text "$calibration" --prompts 8 --length 1024 --out "$out/maps"
+cp bench/quality/*.json "$out"
 ln -sfn "$model" "$out/model.gguf"
+ln -sfn "$calibration" "$out/calibration.txt"
 ln -sfn "$test" "$out/test.txt"
-cp bench/quality/text.json "$out/suite.json"
-"$headwise" eval --suite "$out/text.json" --json "$out/results.json" --html "$out/report.html" |
-    tee "$out/tables.md"
+library=$(python3 -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')
+ln -sfn "$library/argparse.py" "$out/code_calibration.txt"
+ln -sfn "$library/tarfile.py" "$out/code_test.txt"
+cd "$out"
+
+# record NAME TEXT PROMPTS LENGTH: again only where model or text are others than the last time.
+record() {
+    local made_from
+    made_from=$(sha256sum model.gguf "$2"; echo "$3 x $4")
+    [[ -d $1 && $made_from == "$(cat "$1.made_from" 2>/dev/null)" ]] && return
+    rm -rf "$1" "$1.made_from"
+    "$headwise" record --model model.gguf --text "$2" --prompts "$3" --length "$4" --out "$1"
+    printf '%s\n' "$made_from" >"$1.made_from"
+}
+record maps_1024 calibration.txt 8 1024
+record maps_2048 calibration.txt 4 2048
+record maps_code code_calibration.txt 8 1024
+record maps_test test.txt 8 1024
+
+for suite in text text_2048 fastgen row_types long_range domains; do
+    "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
+done
