@@ -62,11 +62,23 @@ void multiply_tile(rows<const float> in, std::size_t token, const matrix& weight
       out[token + t][output + o] = sums[o * Tokens + t].sum();
 }
 
+// Asks for the `part`-th of `parts` of the weights that the outputs from `output` on have.
+void prefetch(const matrix& weights, std::size_t output, std::size_t part, std::size_t parts) {
+  if (output >= weights.outputs) return;
+  constexpr std::size_t line = 64 / sizeof(float);
+  const std::size_t size = (tile_outputs * weights.inputs + parts - 1) / parts;
+  const float* const from = weights.row(output).data() + part * size;
+  for (std::size_t i = 0; i < size; i += line) __builtin_prefetch(from + i);
+}
+
 void multiply_tiles(rows<const float> in, const matrix& weights, rows<float> out) {
+  const std::size_t tiles = (in.count + tile_tokens - 1) / tile_tokens;
   for (std::size_t output = 0; output < weights.outputs; output += tile_outputs) {
     std::size_t token = 0;
-    for (; token + tile_tokens <= in.count; token += tile_tokens)
+    for (; token + tile_tokens <= in.count; token += tile_tokens) {
+      prefetch(weights, output + tile_outputs, token / tile_tokens, tiles);
       multiply_tile<tile_tokens>(in, token, weights, output, out);
+    }
     for (; token < in.count; ++token) multiply_tile<1>(in, token, weights, output, out);
   }
 }
