@@ -56,6 +56,6 @@ record maps_2048 calibration.txt 4 2048
 record maps_code code_calibration.txt 8 1024
 record maps_test test.txt 8 1024
 
-for suite in text text_2048 fastgen row_types long_range domains; do
+for suite in text candidates fastgen row_types long_range text_2048 domains; do
     "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
 done

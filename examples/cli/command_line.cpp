@@ -142,6 +142,12 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
       ->delimiter(',')
       ->check(CLI::Range(1e-6, 1.0));
   command
+      .add_option("--even-pools", options.measure.ladder.even_pools,
+                  "Try windows of so many tokens with as many of the most attended behind them "
+                  "(H2O): best for budgets of few rows; default: none")
+      ->delimiter(',')
+      ->check(count_from(headwise::token_count{1}));
+  command
       .add_option("--length", options.length,
                   "Sequence length at which rows are counted; 0: that of the first prompt")
       ->check(count_from(std::uint64_t{0}));

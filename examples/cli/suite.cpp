@@ -46,14 +46,18 @@ class suite_reader {
       : root_(root), folder_(std::move(folder)) {}
 
   [[nodiscard]] suite read() {
-    root_.require_known(
-        {"model", "maps", "windows", "heavy_hitters", "row_types", "lengths", "plans", "tasks"});
+    root_.require_known({"model", "maps", "windows", "heavy_hitters", "even_pools", "row_types",
+                         "lengths", "plans", "tasks"});
     suite result;
     result.model = path(root_.at("model"));
     result.maps = paths(root_, "maps");
-    for_each_of(root_, "windows", [&](const json_cursor& window) {
-      result.windows.push_back(window.integer<headwise::token_count>(1, headwise::max_length));
-    });
+    const auto count = [](const json_cursor& from) {
+      return from.integer<headwise::token_count>(1, headwise::max_length);
+    };
+    for_each_of(root_, "windows",
+                [&](const json_cursor& window) { result.windows.push_back(count(window)); });
+    for_each_of(root_, "even_pools",
+                [&](const json_cursor& pool) { result.even_pools.push_back(count(pool)); });
     for_each_of(root_, "heavy_hitters", [&](const json_cursor& share) {
       result.heavy_hitters.push_back(share.real(1e-6, 1.0));
     });

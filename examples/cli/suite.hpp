@@ -4,16 +4,16 @@
 // for it.
 //
 //   {"model": "M.gguf", "maps": ["maps"], "windows": [16, 32, ...], "heavy_hitters": [0.1],
-//    "row_types": ["f16"], "lengths": [1024],
+//    "even_pools": [64], "row_types": ["f16"], "lengths": [1024],
 //    "plans": [{"name": "full", "kind": "full"},
 //              {"name": "headwise", "kind": "budget", "shares": [0.2, 0.4]},
 //              {"name": "ladder", "kind": "target", "targets": [0.9, 0.95]}, ...],
 //    "tasks": [{"name": "prose", "kind": "text", "text": "test.txt", "samples": 8},
 //              {"name": "passkey", "kind": "passkey", "samples": 16, "seed": 1}]}
 //
-// Paths count from the file's folder. A plan may be profiled on "maps" of its own. A share is of the rows of a full cache at the length; each
-// plan but those by target or from a file takes the largest of its family that is expected to hold
-// no more.
+// Paths count from the file's folder. A plan may be profiled on "maps" of its own. A share is of
+// the rows of a full cache at the length; each plan but those by target or from a file takes the
+// largest of its family that is expected to hold no more.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +81,7 @@ struct suite {
   std::vector<std::filesystem::path> maps;
   std::vector<headwise::token_count> windows;  // empty: those of headwise profile
   std::vector<double> heavy_hitters;
+  std::vector<headwise::token_count> even_pools;
   std::vector<cache_type> row_types;
   std::vector<std::size_t> lengths;
   std::vector<plan_family> plans;

@@ -38,6 +38,7 @@ headwise::profiler<> profiled_maps(const suite& what, const headwise::map_archiv
   else if (within_budget)
     how.ladder.windows = headwise::budget_windows(length);
   how.ladder.heavy_hitters = what.heavy_hitters;
+  how.ladder.even_pools = what.even_pools;
   for (const plan_family& family : what.plans) {
     const std::string name = streaming_name(family.window);
     const bool known = std::any_of(how.candidates.begin(), how.candidates.end(),

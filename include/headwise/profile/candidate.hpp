@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headwise/policy/spec.hpp"
@@ -36,6 +37,9 @@ struct ladder_options {
   // Fractions of the length (FastGen's r_f, 0.3 there), at most what they are at the stated length.
   // None unless asked for: to simulate them is most of the work of a profile that has them.
   std::vector<double> heavy_hitters;
+  // Windows with a pool of as many rows behind each, as in H2O (arXiv:2306.14048). They cost a
+  // profile as much, and are what a budget of few rows is best spent on.
+  std::vector<token_count> even_pools;
   bool learn_ids = true;
   friend bool operator==(const ladder_options&, const ladder_options&) = default;
 };
@@ -63,19 +67,23 @@ struct ladder_options {
 
 namespace detail {
 
-// Sorted, unique. Windows that reach the stated length are left out: they would cost what global
+// Sorted, unique. Those that reach the stated length are left out: they would cost what global
 // costs there and lose tokens beyond it.
+[[nodiscard]] inline std::vector<token_count> below(std::vector<token_count> grid,
+                                                    token_count length, const char* what) {
+  std::sort(grid.begin(), grid.end());
+  grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
+  if (!grid.empty() && grid.front() == 0)
+    raise(error_code::invalid_argument, what, "0", "at least 1 token");
+  grid.erase(std::lower_bound(grid.begin(), grid.end(), length), grid.end());
+  return grid;
+}
 [[nodiscard]] inline std::vector<token_count> window_grid(const ladder_options& options,
                                                           token_count length) {
   std::vector<token_count> grid = options.windows;
   for (const double fraction : options.window_fractions)
     grid.push_back(window_from_fraction(fraction, length));
-  std::sort(grid.begin(), grid.end());
-  grid.erase(std::unique(grid.begin(), grid.end()), grid.end());
-  if (!grid.empty() && grid.front() == 0)
-    raise(error_code::invalid_argument, "windows", "0", "at least 1 token");
-  grid.erase(std::lower_bound(grid.begin(), grid.end(), length), grid.end());
-  return grid;
+  return below(std::move(grid), length, "windows");
 }
 
 // Sorted, unique, each capped by its rows at the stated length.
@@ -108,8 +116,9 @@ namespace detail {
 }  // namespace detail
 
 // special; special+punctuation; both with each window of the grid, and then with each pool behind
-// the window; global. The rungs without punctuation learn ids if asked to. A pool that reaches the
-// stated length together with its window is left out, like a window that does.
+// the window; special with each even pool; global. The rungs without punctuation learn ids if asked
+// to, but for those with pools. A pool that reaches the stated length together with its window is
+// left out, like a window that does.
 [[nodiscard]] inline std::vector<candidate> make_ladder(const ladder_options& options,
                                                         token_count length) {
   const special_tokens special(options.special);
@@ -128,6 +137,11 @@ namespace detail {
       if (pool.cap() < length - window)
         ladder.push_back({"special+punctuation" + local + detail::pool_name(pool),
                           make_spec(union_of(punctuation, local_window(window), pool))});
+  }
+  for (const token_count rows : detail::below(options.even_pools, (length + 1) / 2, "even pools")) {
+    const std::string size = "(" + std::to_string(rows) + ")";
+    ladder.push_back({"special+local" + size + "+frequent" + size,
+                      make_spec(union_of(special, local_window(rows), heavy_hitters(rows)))});
   }
   ladder.push_back({"global", make_spec(global{})});
   return ladder;

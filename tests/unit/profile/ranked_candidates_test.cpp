@@ -180,5 +180,24 @@ TEST(ladder, has_the_rung_of_frequent_tokens_where_asked) {
   }
 }
 
+TEST(ranked_candidates, come_with_pools_as_large_as_their_windows) {
+  ladder_options options;
+  options.windows = {};
+  options.even_pools = {9, 4, 10, 4, 300};
+  const std::vector<candidate> ladder = make_ladder(options, 20);  // 10 and 10 are all of it
+  ASSERT_EQ(ladder.size(), 2U + 2U + 1U);
+  EXPECT_EQ(ladder[2].name, "special+local(4)+frequent(4)");
+  EXPECT_EQ(ladder[3].name, "special+local(9)+frequent(9)");
+  EXPECT_FALSE(ladder[3].learns_ids);
+  EXPECT_EQ(ladder[3].policy, make_spec(union_of(special_tokens(options.special), local_window(9),
+                                                 heavy_hitters(9))));
+  for (const token_count odd : {token_count{19}, token_count{21}}) {
+    options.even_pools = {10};
+    EXPECT_EQ(make_ladder(options, odd).size(), odd == 19 ? 3U : 4U);
+  }
+  options.even_pools = {0};
+  EXPECT_THROW((void)make_ladder(options, 20), error);
+}
+
 }  // namespace
 }  // namespace headwise_tests
