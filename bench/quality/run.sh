@@ -54,7 +54,6 @@ record() {
 record maps_1024 calibration.txt 8 1024
 record maps_2048 calibration.txt 4 2048
 record maps_code code_calibration.txt 8 1024
-record maps_test test.txt 8 1024
 
 for suite in text candidates fastgen row_types long_range text_2048 domains; do
     "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
