@@ -14,17 +14,22 @@ void write_blueprint(const std::filesystem::path& path, const headwise::blueprin
   headwise::save_blueprint(path, plan);
 }
 
-headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
-                                            const model_facts& model,
-                                            const std::filesystem::path& model_file) {
-  headwise::blueprint plan = read_blueprint(path);
+void require_match(const headwise::blueprint& plan, const std::filesystem::path& from,
+                   const model_facts& model, const std::filesystem::path& model_file) {
   try {
     headwise::require_match(plan, model.shape, model.fingerprint);
   } catch (const headwise::error& e) {
     headwise::raise(
-        e.code(), path.string() + " is not for " + model_file.string() + ": " + e.place(), e.got(),
+        e.code(), from.string() + " is not for " + model_file.string() + ": " + e.place(), e.got(),
         e.expected() + "; profile this model, or name the one it was made for");
   }
+}
+
+headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
+                                            const model_facts& model,
+                                            const std::filesystem::path& model_file) {
+  headwise::blueprint plan = read_blueprint(path);
+  require_match(plan, path, model, model_file);
   return plan;
 }
 

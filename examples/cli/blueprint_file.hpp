@@ -15,8 +15,10 @@ namespace headwise_tool {
 [[nodiscard]] headwise::blueprint read_blueprint(const std::filesystem::path& path);
 void write_blueprint(const std::filesystem::path& path, const headwise::blueprint& plan);
 
-// Refuses a blueprint that was made for another model than the one in hand, naming both files and
-// what differs.
+// Throws headwise::error where a plan was made for another model than the one in hand, naming what
+// it is from, the model's file and what differs.
+void require_match(const headwise::blueprint& plan, const std::filesystem::path& from,
+                   const model_facts& model, const std::filesystem::path& model_file);
 [[nodiscard]] headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,
                                                           const model_facts& model,
                                                           const std::filesystem::path& model_file);

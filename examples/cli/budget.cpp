@@ -69,6 +69,14 @@ budget parse_budget(const std::string& option, const std::string& text) {
   return *limit;
 }
 
+double parse_loss(const std::string& option, const std::string& text) {
+  std::string_view rest(text);
+  const std::optional<double> number = take_number<double>(rest);
+  if (!number || !(*number >= 0.0) || std::isinf(*number) || rest != "%")
+    throw usage_error(option + ": '" + text + "' is not a percentage, such as 2%");
+  return *number / 100.0;
+}
+
 double share_of(const budget& limit, const headwise::model_shape& shape,
                 headwise::token_count length, cache_type type) {
   if (limit.share) return *limit.share;

@@ -14,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "budget.hpp"
 #include "cache_type.hpp"
 #include "eval.hpp"
 #include "generate.hpp"
@@ -69,16 +70,29 @@ void add_count(CLI::App& command, const std::string& name, T& value, const optio
   command.add_option(name, value, description)->capture_default_str()->check(check);
 }
 
-// The model, and what runs it.
-void add_model(CLI::App& command, std::filesystem::path& model, engine_choice& engine,
-               bool required = true) {
+void add_model_and_engine(CLI::App& command, std::filesystem::path& model, engine_choice& engine,
+                          bool required) {
   command.add_option("--model", model, "Model, a GGUF file")->required(required);
   add_choice<engine_kind>(
       command, "--engine", engine.kind,
       {{"small", engine_kind::small}, {"llama.cpp", engine_kind::llama_cpp}},
       "small (default): Llama architectures, one thread; llama.cpp: whatever it runs");
+}
+
+// The model, and what runs it, with how many threads.
+void add_model(CLI::App& command, std::filesystem::path& model, engine_choice& engine,
+               bool required = true) {
+  add_model_and_engine(command, model, engine, required);
   add_count(command, "--threads", engine.threads, count_from(0U, 1024U),
             "Threads of llama.cpp; 0: one for each core");
+}
+
+void add_text(CLI::App& command, evaluated_text& what) {
+  command.add_option("--text", what.text, "Text that the profile did not see");
+  add_count(command, "--windows-of", what.window, count_from(std::size_t{1}),
+            "Tokens that each empty cache is fed");
+  add_count(command, "--tokens", what.tokens, count_from(std::size_t{1}),
+            "Tokens in all, in whole windows; fewer where the text is shorter");
 }
 
 void add_record(CLI::App& app) {
@@ -152,7 +166,8 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
                   "Sequence length at which rows are counted; 0: that of the first prompt")
       ->check(count_from(std::uint64_t{0}));
   add_count(command, "--threads", options.threads, count_from(0U, 1024U),
-            "Threads that read maps, any number gives the same bytes; 0: one for each core");
+            "Threads that read maps, any number gives the same bytes, and of llama.cpp; 0: one for "
+            "each core");
   command.add_flag("!--no-learned", options.measure.ladder.learn_ids,
                    "Do not learn token ids for each head");
 }
@@ -212,13 +227,9 @@ void add_eval(CLI::App& app) {
   CLI::App* const command = app.add_subcommand(
       "eval", "Measure a blueprint on a text: bytes, perplexity, agreement with the full cache.");
   add_model(*command, options->model, options->engine, false);
-  command->add_option("--text", options->text, "Text that the profile did not see");
+  add_text(*command, *options);
   command->add_option("--blueprint", options->blueprints,
                       "Blueprint; with several, the first is the main one and all make a curve");
-  add_count(*command, "--windows-of", options->window, count_from(std::size_t{1}),
-            "Tokens that each empty cache is fed");
-  add_count(*command, "--tokens", options->tokens, count_from(std::size_t{1}),
-            "Tokens in all, in whole windows; fewer where the text is shorter");
   add_cache_type(*command, "--cache-type", options->type);
   command->add_option("--json", options->json, "Write all figures to this file");
   command->add_option("--suite", options->suite,
@@ -258,6 +269,23 @@ void add_generate(CLI::App& app) {
   command->callback([options] { run_generate(*options); });
 }
 
+// With what it is measured on, which nothing else of the command needs.
+void add_max_loss(CLI::App& command, profile_options& options) {
+  CLI::Option* const max_loss = command.add_option_function<std::string>(
+      "--max-loss",
+      [&options](const std::string& text) { options.max_loss = parse_loss("--max-loss", text); },
+      "Instead of both: the smallest budget with which the perplexity of --model on --text is "
+      "measured to be at most so much above the full cache's, as 2%");
+  add_model_and_engine(command, options.text.model, options.text.engine, false);
+  add_text(command, options.text);
+  for (const char* const needed : {"--model", "--text"})
+    max_loss->needs(command.get_option(needed));
+  for (const char* const other : {"--target", "--also", "--budget"})
+    max_loss->excludes(command.get_option(other));
+  for (const char* const part : {"--model", "--engine", "--text", "--windows-of", "--tokens"})
+    command.get_option(part)->needs(max_loss)->group("With --max-loss");
+}
+
 void add_profile(CLI::App& app) {
   const auto options = std::make_shared<profile_options>();
   CLI::App* const command = app.add_subcommand(
@@ -278,15 +306,20 @@ void add_profile(CLI::App& app) {
                       "Instead of a target for each head: 40% of a full cache's rows, 64MiB of "
                       "keys and values, or 64MiB@2048, at that length; --target is then what "
                       "each head keeps at least, default: 0");
+  add_max_loss(*command, *options);
   add_cache_type(*command, "--type", options->type);
   add_profile_choices(*command, *options);
   command->footer(
       "Examples:\n"
       "  headwise profile maps --target 0.95 --out blueprint.json\n"
       "  headwise profile maps --budget 40% --out blueprint.json\n"
-      "  headwise profile a.safetensors b.safetensors --windows 32,64,128 --out blueprint.json");
+      "  headwise profile maps --max-loss 2% --model M.gguf --text other.txt --out blueprint.json\n"
+      "  headwise profile a.safetensors b.safetensors --windows 32,64,128 --out blueprint.json\n"
+      "--max-loss tries shares of the rows by bisection. What it writes was itself measured to be\n"
+      "within the limit; since a loss does not fall with every row, one with less may be as well.");
   command->callback([options, target] {
-    if (!options->budget.empty() && target->empty()) options->classify.recovery_target = 0.0;
+    const bool within = !options->budget.empty() || options->max_loss;
+    if (within && target->empty()) options->classify.recovery_target = 0.0;
     run_profile(*options);
   });
 }

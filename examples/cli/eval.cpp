@@ -11,7 +11,6 @@
 #include "evaluation_table.hpp"
 #include "option_checks.hpp"
 #include "progress.hpp"
-#include "prompts.hpp"
 #include "suite_report.hpp"
 #include "suite_run.hpp"
 #include "usage_error.hpp"
@@ -74,8 +73,7 @@ void run_eval(const eval_options& options) {
   std::vector<headwise::blueprint> blueprints;
   for (const fs::path& path : options.blueprints)
     blueprints.push_back(read_matching_blueprint(path, model->facts(), options.model));
-  const std::size_t count = std::max<std::size_t>(1, options.tokens / options.window);
-  const auto windows = cut_up_to(*model, options.text, {count, options.window});
+  const auto windows = cut_windows(*model, options);
 
   evaluation result;
   {

@@ -3,22 +3,18 @@
 // headwise eval: what a blueprint costs and saves on a text that its profile did not see.
 #pragma once
 
-#include <cstddef>
 #include <filesystem>
 #include <vector>
 
-#include "engine.hpp"
+#include "evaluation.hpp"
 
 namespace headwise_tool {
 
-struct eval_options {
-  std::filesystem::path model, text, json;
+struct eval_options : evaluated_text {
+  std::filesystem::path json;
   std::filesystem::path suite, html;  // many plans and tasks at once, and their page
   std::vector<std::filesystem::path> blueprints;
-  std::size_t window = 1024;
-  std::size_t tokens = 4096;
   cache_type type = cache_type::f16;
-  engine_choice engine;
 };
 
 // Throws headwise::error on bad data, usage_error on options that cannot be.

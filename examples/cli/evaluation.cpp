@@ -8,6 +8,7 @@
 #include <span>
 
 #include "llama/sampler.hpp"
+#include "prompts.hpp"
 #include "surprise.hpp"
 
 namespace headwise_tool {
@@ -48,9 +49,12 @@ class plan_run {
   // Likeliest tokens, in order of position.
   [[nodiscard]] const token_ids& choices() const noexcept { return choices_; }
   [[nodiscard]] double dense_bytes() const noexcept { return dense_ / steps(); }
+  [[nodiscard]] double perplexity() const {
+    return std::exp(surprise_ / static_cast<double>(predictions_));
+  }
   [[nodiscard]] plan_score score(const token_ids& reference) const {
     plan_score result;
-    result.perplexity = std::exp(surprise_ / static_cast<double>(predictions_));
+    result.perplexity = perplexity();
     std::size_t same = 0;
     for (std::size_t i = 0; i < choices_.size(); ++i) same += choices_[i] == reference[i] ? 1U : 0U;
     result.agreement = static_cast<double>(same) / static_cast<double>(choices_.size());
@@ -117,7 +121,6 @@ class evaluator {
     return result;
   }
 
- private:
   [[nodiscard]] plan_run run_plan(const headwise::blueprint& plan) {
     plan_run run(model_, plan);
     for (const token_ids& window : windows_) {
@@ -126,6 +129,8 @@ class evaluator {
     }
     return run;
   }
+
+ private:
   [[nodiscard]] token_count window_for(double bytes, token_count sinks) const {
     const auto length = static_cast<token_count>(windows_.front().size());
     return window_that_holds(bytes, model_.facts().shape, sinks, length, type_);
@@ -140,6 +145,18 @@ class evaluator {
 };
 
 }  // namespace
+
+std::vector<token_ids> cut_windows(const engine& model, const evaluated_text& what) {
+  const std::size_t count = std::max<std::size_t>(1, what.tokens / what.window);
+  return cut_up_to(model, what.text, {count, what.window});
+}
+
+double perplexity_of(engine& model, const std::vector<token_ids>& windows,
+                     const headwise::blueprint& plan, cache_type type,
+                     const evaluation_progress& report) {
+  headwise::require_match(plan, model.facts().shape, model.facts().fingerprint);
+  return evaluator(model, windows, type, report).run_plan(plan).perplexity();
+}
 
 evaluation evaluate(engine& model, const std::vector<token_ids>& windows,
                     const std::vector<headwise::blueprint>& blueprints, cache_type type,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,6 +22,14 @@
 #include "headwise/blueprint/blueprint.hpp"
 
 namespace headwise_tool {
+
+// A text, and what it is run through.
+struct evaluated_text {
+  std::filesystem::path model, text;
+  std::size_t window = 1024;  // tokens that each empty cache is fed
+  std::size_t tokens = 4096;  // in all, in whole windows; fewer where the text is shorter
+  engine_choice engine;
+};
 
 // One plan on one text.
 struct plan_score {
@@ -59,6 +68,10 @@ struct evaluation {
   friend bool operator==(const evaluation&, const evaluation&) = default;
 };
 
+// As many windows as the text has for the tokens asked for, at least one. Throws as cut_up_to()
+// does.
+[[nodiscard]] std::vector<token_ids> cut_windows(const engine& model, const evaluated_text& what);
+
 // Called with the tokens fed so far, over all plans.
 using evaluation_progress = std::function<void(std::uint64_t tokens)>;
 
@@ -66,6 +79,11 @@ using evaluation_progress = std::function<void(std::uint64_t tokens)>;
 [[nodiscard]] evaluation evaluate(engine& model, const std::vector<token_ids>& windows,
                                   const std::vector<headwise::blueprint>& blueprints,
                                   cache_type type, const evaluation_progress& report);
+
+// Of one plan alone: the perplexity that evaluate() finds.
+[[nodiscard]] double perplexity_of(engine& model, const std::vector<token_ids>& windows,
+                                   const headwise::blueprint& plan, cache_type type,
+                                   const evaluation_progress& report);
 
 // Plans that evaluate() runs for so many blueprints: full, and three for each.
 [[nodiscard]] constexpr std::size_t plans_of(std::size_t blueprints) noexcept {

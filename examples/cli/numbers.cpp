@@ -39,9 +39,9 @@ std::string percent(double share, int digits) {
   return fixed(100.0 * share, digits) + " %";
 }
 
-std::string change(double value, double reference) {
+std::string change(double value, double reference, int digits) {
   const double share = value / reference - 1.0;
-  return (share < 0.0 ? "" : "+") + percent(share);
+  return (share < 0.0 ? "" : "+") + percent(share, digits);
 }
 
 std::string short_bytes(double bytes) {

@@ -5,9 +5,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <vector>
 
 #include "cache_type.hpp"
+#include "evaluation.hpp"
 
 #include "headwise/profile/profiler.hpp"
 
@@ -22,7 +24,9 @@ struct profile_options {
   headwise::classify_options classify;
   std::vector<double> also;           // further targets
   std::string budget;                 // as parse_budget() reads it; empty: a target alone
-  cache_type type = cache_type::f16;  // of the budget's bytes
+  std::optional<double> max_loss;     // instead: of the smallest budget (loss_limit.hpp)
+  evaluated_text text;                // on which it is measured
+  cache_type type = cache_type::f16;  // of the budget's bytes, and of the rows that are evaluated
   std::uint32_t threads = 0;          // 0: as many as the machine has cores
 };
 
