@@ -34,8 +34,8 @@ std::vector<llama_token> some_ids(const llama_model& model) {
   return ids;
 }
 
-// Runs all tokens, the first ones at once; logits: of each run, [runs, vocabulary]. rows: whose
-// steps are opened, nullptr for stock, which keeps its cells.
+// Runs all tokens, the first ones at once where the context can; logits: of each run, [runs,
+// vocabulary]. rows: whose steps are opened, nullptr for stock, which keeps its cells.
 class check_run {
  public:
   check_run(hooked_context& context, std::vector<llama_token> ids, std::size_t vocabulary)
@@ -45,7 +45,8 @@ class check_run {
   [[nodiscard]] std::string run(row_store* rows, std::vector<float>& logits) {
     context_.empty_cells();
     for (std::size_t first = 0; first < all_tokens;) {
-      const std::size_t count = first == 0 ? prompt_tokens : 1;
+      const std::size_t count =
+          first < prompt_tokens ? std::min(prompt_tokens - first, at_once()) : 1;
       if (std::string problem = run_some(rows, first, count); !problem.empty()) return problem;
       logits.insert(logits.end(), context_.logits(), context_.logits() + vocabulary_);
       if (rows != nullptr) context_.empty_cells();
@@ -55,6 +56,7 @@ class check_run {
   }
 
  private:
+  [[nodiscard]] std::size_t at_once() const { return llama_n_ubatch(context_.get()); }
   [[nodiscard]] std::string run_some(row_store* rows, std::size_t first, std::size_t count) {
     std::vector<headwise::token> tokens;
     batch_.clear();

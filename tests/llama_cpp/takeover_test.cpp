@@ -103,6 +103,19 @@ TEST_F(takeover_test, pieces_of_a_prompt_do_not_matter) {
   }
 }
 
+// Smaller than what the self-check would feed at once.
+TEST_F(takeover_test, a_micro_batch_may_be_small) {
+  const token_ids text = prompt(60);
+  takeover wide(*model_, mixed(*model_), small_options());
+  const auto expected = logits_of(wide, text, 60);
+  for (const std::size_t micro_batch : {1U, 3U}) {
+    auto options = small_options();
+    options.micro_batch = micro_batch;
+    takeover narrow(*model_, mixed(*model_), options);
+    EXPECT_LE(most_apart(logits_of(narrow, text, 60), expected), 0.05F) << micro_batch;
+  }
+}
+
 TEST_F(takeover_test, both_forms_give_the_same_bits) {
   const token_ids text = prompt(150);
   takeover swapped(*model_, mixed(*model_), small_options());
