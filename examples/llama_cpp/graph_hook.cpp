@@ -57,8 +57,7 @@ void graph_hook::begin(std::size_t tokens) noexcept {
   failure_.store(nullptr, std::memory_order_relaxed);
 }
 
-const char* graph_hook::failure() const noexcept {
-  if (const char* const why = failure_.load(std::memory_order_acquire)) return why;
+const char* graph_hook::missing_work() const noexcept {
   if (form_ != graph_form::stock && nodes_run_.load() != bindings_.size())
     return "a graph that did not run every layer's rows and attention";
   return nullptr;

@@ -48,8 +48,12 @@ class graph_hook {
   }
   // Before a graph runs: the tokens that it is about.
   void begin(std::size_t tokens) noexcept;
-  // Why the graph that ran did not do what it should, after llama_decode; nullptr: it did.
-  [[nodiscard]] const char* failure() const noexcept;
+  // After llama_decode: why the hook ended the graph, and what a graph that ran to its end left
+  // out; nullptr: it did not, nothing.
+  [[nodiscard]] const char* failure() const noexcept {
+    return failure_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] const char* missing_work() const noexcept;
 
   // What the layers said of themselves in the graphs so far, [layers]; query_heads 0: nothing.
   [[nodiscard]] const std::vector<attention_facts>& facts() const noexcept { return facts_; }

@@ -30,13 +30,14 @@ hooked_context::hooked_context(llama_model& model, llama_context_params params,
   context_ = make_context(&model, params);
 }
 
-std::string hooked_context::run(const token_batch& batch) {
+const char* hooked_context::run(const token_batch& batch) {
   hook_.begin(batch.size());
-  const std::int32_t result = llama_decode(get(), batch.get());
-  llama_synchronize(get());
-  if (const char* const why = hook_.failure(); why != nullptr && result != 1) return why;
-  if (result != 0) return "llama_decode returned " + std::to_string(result);
-  return {};
+  const char* const problem = decode(get(), batch);
+  // Where the hook ended the graph, llama.cpp knows of no reason; where llama.cpp did, layers are
+  // missing.
+  if (const char* const why = hook_.failure()) return why;
+  if (problem != nullptr) return problem;
+  return hook_.missing_work();
 }
 
 }  // namespace headwise_llama_cpp

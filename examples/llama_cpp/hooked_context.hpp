@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 
 #include "graph_hook.hpp"
 #include "handles.hpp"
@@ -24,8 +23,9 @@ class hooked_context {
   [[nodiscard]] const graph_hook& hook() const noexcept { return hook_; }
   [[nodiscard]] llama_context* get() const noexcept { return context_.get(); }
 
-  // Runs the batch; empty: done, else what went wrong. The cells stay as llama_decode leaves them.
-  [[nodiscard]] std::string run(const token_batch& batch);
+  // Runs the batch; nullptr: done, else what went wrong, a literal. The cells stay as llama_decode
+  // leaves them. Throws what llama.cpp throws.
+  [[nodiscard]] const char* run(const token_batch& batch);
   // Positions of later batches go on where the texts are, whatever the cells held.
   void empty_cells() noexcept { llama_memory_clear(llama_get_memory(get()), false); }
   // Of the batch that ran, [outputs, vocabulary], in its order.

@@ -69,7 +69,7 @@ class row_store : public layer_rows {
   // False where pages or memory do not suffice; then nothing changed. Parts: each sequence once.
   [[nodiscard]] virtual bool try_begin(std::span<const step_part> parts) noexcept = 0;
   virtual void commit() noexcept = 0;
-  virtual void cancel() noexcept = 0;
+  virtual void cancel() noexcept = 0;  // nothing where no step is open
 
   [[nodiscard]] virtual headwise::token_count length(std::size_t sequence) const noexcept = 0;
   [[nodiscard]] virtual headwise::cache_stats stats(std::size_t sequence) const noexcept = 0;

@@ -66,13 +66,10 @@ class check_run {
     }
     const step_part part{0, tokens};
     if (rows != nullptr && !rows->try_begin({&part, 1})) return "no memory for a few rows";
-    std::string problem = context_.run(batch_);
-    if (rows == nullptr) return problem;
-    if (problem.empty())
-      rows->commit();
-    else
-      rows->cancel();
-    return problem;
+    const char* const problem = context_.run(batch_);
+    if (rows != nullptr && problem == nullptr) rows->commit();
+    if (rows != nullptr && problem != nullptr) rows->cancel();
+    return problem == nullptr ? std::string() : problem;
   }
 
   hooked_context& context_;

@@ -44,12 +44,11 @@ void stock_engine::add(std::size_t sequence, llama_token id, bool wants_logits) 
 }
 
 void stock_engine::run() {
-  const std::int32_t result = llama_decode(context_.get(), batch_.get());
-  llama_synchronize(context_.get());
+  const char* const problem = decode(context_.get(), batch_);
   batch_.clear();
-  if (result != 0)
-    headwise::raise(headwise::error_code::unsupported, "stock llama.cpp",
-                    "llama_decode returned " + std::to_string(result), "0");
+  if (problem != nullptr)
+    headwise::raise(headwise::error_code::unsupported, "stock llama.cpp", problem,
+                    "a batch that it runs");
 }
 
 }  // namespace headwise_llama_cpp

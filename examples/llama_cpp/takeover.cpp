@@ -67,6 +67,25 @@ class mark_guard {
 
 }  // namespace
 
+// The micro-batch that is being put together and run. Whatever happens, it is gone in the end, and
+// nothing stays but steps that were committed.
+class takeover::open_batch {
+ public:
+  explicit open_batch(takeover& owner) noexcept : owner_(owner) {}
+  open_batch(const open_batch&) = delete;
+  open_batch& operator=(const open_batch&) = delete;
+  ~open_batch() {
+    owner_.context_->empty_cells();
+    owner_.rows_->cancel();
+    owner_.batch_.clear();
+    owner_.tokens_.clear();
+    owner_.parts_.clear();
+  }
+
+ private:
+  takeover& owner_;
+};
+
 takeover::takeover(llama_model& model, const headwise::blueprint& plan,
                    const takeover_options& options)
     : options_(checked(options)),
@@ -134,8 +153,10 @@ std::span<const float> takeover::feed(std::size_t sequence, std::span<const llam
   if (ids.empty()) return {};
   // A step that fails is cancelled; only what more than one of them did must be taken back.
   if (ids.size() <= options_.micro_batch) {
+    const open_batch open(*this);
     add(sequence, ids, wanted::last);
-    run();
+    compute();
+    rows_->commit();
   } else {
     run_all(sequence, ids, wanted::last, [](headwise::position, std::size_t) {});
   }
@@ -157,8 +178,10 @@ void takeover::run_all(std::size_t sequence, std::span<const llama_token> ids, w
     const auto some = ids.first(std::min(ids.size(), options_.micro_batch));
     ids = ids.subspan(some.size());
     const headwise::position first = rows_->length(sequence);
+    const open_batch open(*this);
     add(sequence, some, logits);
-    run();
+    compute();
+    rows_->commit();
     visit(first, some.size());
   }
   guard.drop();
@@ -176,8 +199,10 @@ headwise::rows<const float> takeover::step(std::span<const next_token> next) {
                       "sequence " + std::to_string(n.sequence) + " again", "each sequence once");
   }
   if (next.empty()) return {};
+  const open_batch open(*this);
   for (const next_token& n : next) add(n.sequence, {&n.id, 1}, wanted::last);
-  run();
+  compute();
+  rows_->commit();
   return {context_->logits(), next.size(), vocabulary_};
 }
 
@@ -193,30 +218,17 @@ void takeover::add(std::size_t sequence, std::span<const llama_token> ids, wante
   parts_.push_back({sequence, {tokens_.data() + begin, ids.size()}});
 }
 
-void takeover::run() {
-  const bool begun = rows_->try_begin(parts_);
-  const std::string problem = begun ? context_->run(batch_) : std::string();
-  context_->empty_cells();
-  if (!begun || !problem.empty()) abandon(begun, problem);
-  rows_->commit();
-  forget_batch();
-}
-
-void takeover::abandon(bool begun, const std::string& problem) {
-  const std::string place = "sequence " + std::to_string(parts_.front().sequence) +
-                            " at position " + std::to_string(tokens_.front().pos);
-  const std::string count = std::to_string(tokens_.size());
-  if (begun) rows_->cancel();
-  forget_batch();
-  if (begun) headwise::raise(error_code::unsupported, place, problem, "a whole run of the model");
-  headwise::raise(error_code::out_of_memory, place, "no memory for " + count + " tokens",
-                  "pages from the memory resource, within cache_config.pages");
-}
-
-void takeover::forget_batch() noexcept {
-  batch_.clear();
-  tokens_.clear();
-  parts_.clear();
+void takeover::compute() {
+  const auto place = [&] {
+    return "sequence " + std::to_string(parts_.front().sequence) + " at position " +
+           std::to_string(tokens_.front().pos);
+  };
+  if (!rows_->try_begin(parts_))
+    headwise::raise(error_code::out_of_memory, place(),
+                    "no memory for " + std::to_string(tokens_.size()) + " tokens",
+                    "pages from the memory resource, within cache_config.pages");
+  if (const char* const problem = context_->run(batch_))
+    headwise::raise(error_code::unsupported, place(), problem, "a whole run of the model");
 }
 
 headwise::token_count takeover::length(std::size_t sequence) const {

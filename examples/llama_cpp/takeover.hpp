@@ -85,6 +85,7 @@ class takeover {
 
  private:
   enum class wanted { last, all };
+  class open_batch;
 
   [[nodiscard]] std::unique_ptr<hooked_context> make_checked_context(llama_model& model);
   void check_sequence(std::size_t sequence) const;
@@ -94,9 +95,8 @@ class takeover {
                const std::function<void(headwise::position, std::size_t)>& visit);
   // Adds a sequence's tokens to the micro-batch that is being put together.
   void add(std::size_t sequence, std::span<const llama_token> ids, wanted logits);
-  void run();
-  [[noreturn]] void abandon(bool begun, const std::string& problem);
-  void forget_batch() noexcept;
+  // Opens the steps of the micro-batch and runs the graph.
+  void compute();
 
   takeover_options options_;
   std::size_t vocabulary_;

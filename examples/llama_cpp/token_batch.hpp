@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // token_batch: a llama_batch that is freed, filled token by token, with positions that are given
-// and never inferred. One thread at a time.
+// and never inferred, and the call that runs one. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -41,5 +41,28 @@ class token_batch {
   llama_batch batch_;
   std::size_t capacity_;
 };
+
+// Runs a batch to its end; nullptr, or why llama.cpp did not. Throws what llama.cpp throws, which
+// is whatever its containers do.
+[[nodiscard]] inline const char* decode(llama_context* context, const token_batch& batch) {
+  const std::int32_t result = llama_decode(context, batch.get());
+  llama_synchronize(context);
+  switch (result) {
+    case 0:
+      return nullptr;
+    case 1:
+      return "llama_decode found no cells for the tokens (1)";
+    case 2:
+      return "llama_decode was aborted (2)";
+    case -1:
+      return "llama_decode takes no such batch (-1)";
+    case -2:
+      return "llama_decode got no memory (-2)";
+    case -3:
+      return "llama_decode could not compute the graph (-3)";
+    default:
+      return "llama_decode failed in a way that llama.h does not name";
+  }
+}
 
 }  // namespace headwise_llama_cpp

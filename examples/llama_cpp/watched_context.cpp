@@ -51,20 +51,31 @@ headwise::rows<const float> watched_context::run(std::span<const llama_token> id
   batch_.clear();
   for (std::size_t i = 0; i < ids.size(); ++i)
     batch_.add(ids[i], static_cast<llama_pos>(length_ + i), 0, all_logits || i + 1 == ids.size());
-  seen_layers_ = 0;
-  problem_ = nullptr;
-  const std::int32_t result = llama_decode(context_.get(), batch_.get());
-  llama_synchronize(context_.get());
-  if (problem_ != nullptr || result != 0 || seen_layers_ != layers_) {
-    take_back();
-    if (problem_ != nullptr) std::rethrow_exception(problem_);
-    headwise::raise(error_code::unsupported, "text at position " + std::to_string(length_),
-                    result != 0 ? "llama_decode returned " + std::to_string(result)
-                                : std::to_string(seen_layers_) + " nodes " + name_ + "<layer>",
-                    "one in each of " + std::to_string(layers_) + " layers");
-  }
+  compute();
   length_ += static_cast<headwise::token_count>(ids.size());
   return {llama_get_logits(context_.get()), all_logits ? ids.size() : 1, vocabulary_};
+}
+
+void watched_context::compute() {
+  // Takes the cells back unless the run is whole.
+  struct cell_guard {
+    watched_context* context;
+    ~cell_guard() {
+      if (context != nullptr) context->take_back();
+    }
+  } guard{this};
+  seen_layers_ = 0;
+  problem_ = nullptr;
+  const char* const failure = decode(context_.get(), batch_);
+  if (problem_ != nullptr) std::rethrow_exception(problem_);
+  const std::string place = "text at position " + std::to_string(length_);
+  if (failure != nullptr)
+    headwise::raise(error_code::unsupported, place, failure, "a whole run of the model");
+  if (seen_layers_ != layers_)
+    headwise::raise(error_code::unsupported, place,
+                    std::to_string(seen_layers_) + " nodes " + name_ + "<layer>",
+                    "one in each of " + std::to_string(layers_) + " layers");
+  guard.context = nullptr;
 }
 
 void watched_context::clear() noexcept {
@@ -74,7 +85,8 @@ void watched_context::clear() noexcept {
 }
 
 void watched_context::take_back() noexcept {
-  llama_memory_seq_rm(llama_get_memory(context_.get()), 0, static_cast<llama_pos>(length_), -1);
+  // Of any sequence: where llama.cpp broke off, a cell may have a position and no sequence yet.
+  llama_memory_seq_rm(llama_get_memory(context_.get()), -1, static_cast<llama_pos>(length_), -1);
   for (position& p : positions_)
     if (p != empty_cell && p >= length_) p = empty_cell;
 }

@@ -60,6 +60,7 @@ class watched_context {
   static bool on_node(ggml_tensor* node, bool ask, void* self) noexcept;
   static bool on_abort(void* self) noexcept;
   [[nodiscard]] bool asks_for(const ggml_tensor& node);
+  void compute();
   void show(const ggml_tensor& node);
   void learn_cells(const ggml_tensor& row_write);
   void take_back() noexcept;

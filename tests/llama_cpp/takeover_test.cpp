@@ -10,6 +10,7 @@
 
 #include "headwise/policy/heavy_hitters.hpp"
 #include "support/counting_resource.hpp"
+#include "support/files.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -199,7 +200,7 @@ TEST_F(takeover_test, a_call_without_memory_changes_nothing) {
     engine.feed(0, begin);
     const std::size_t rows = engine.stats(0).resident_rows;
     std::size_t refused = 0;
-    for (std::size_t allowed = 0; engine.length(0) == 50; ++allowed) {
+    for (std::size_t allowed = 0; engine.length(0) == 50; allowed += 1 + allowed / 16) {
       memory.refuse_after(allowed);  // each time a later piece of the call fails
       try {
         engine.feed(0, rest);
@@ -242,28 +243,35 @@ struct interruption {
   }
 };
 
-TEST_F(takeover_test, a_graph_broken_off_midway_changes_nothing) {
+class broken_off_graphs : public takeover_test, public testing::WithParamInterface<int> {};
+
+TEST_P(broken_off_graphs, change_nothing) {
   const token_ids text = prompt(60);
   const llama_token id = 7;
   for (const auto form : {takeover_form::op_swap, takeover_form::overwrite}) {
-    takeover undisturbed(*model_, mixed(*model_), small_options(form));
+    auto options = small_options(form);
+    options.context.n_threads = options.context.n_threads_batch = GetParam();
+    takeover undisturbed(*model_, mixed(*model_), options);
     undisturbed.feed(0, text);
     const auto expected = undisturbed.feed(0, {&id, 1});
     interruption stop;
-    auto options = small_options(form);
     options.context.abort_callback = &interruption::wanted;
     options.context.abort_callback_data = &stop;
     takeover engine(*model_, mixed(*model_), options);
     engine.feed(0, text);
     for (const std::size_t nodes : {0U, 5U, 31U, 40U}) {
       stop = {nodes, true};
-      EXPECT_THROW(engine.feed(0, {&id, 1}), error) << nodes;
+      expect_error(error_code::unsupported, {"sequence 0 at position 60", "was aborted"}, [&] {
+        engine.feed(0, {&id, 1});
+      });
       EXPECT_EQ(engine.length(0), 60U);
     }
     stop.armed = false;
     EXPECT_EQ(most_apart(engine.feed(0, {&id, 1}), expected), 0.0F);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(threads, broken_off_graphs, testing::Values(1, 3));
 
 TEST_F(takeover_test, the_visitors_error_takes_the_call_back) {
   takeover engine(*model_, mixed(*model_), small_options());

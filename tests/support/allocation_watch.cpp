@@ -6,7 +6,16 @@
 
 namespace {
 
+[[nodiscard]] bool is_refused() noexcept {
+  std::size_t left = headwise_tests::requests_to_meet;
+  while (left != headwise_tests::no_refusal && left != 0 &&
+         !headwise_tests::requests_to_meet.compare_exchange_weak(left, left - 1)) {
+  }
+  return left == 0;
+}
+
 [[nodiscard]] void* watched(std::size_t bytes, std::size_t alignment) {
+  if (is_refused()) throw std::bad_alloc();
   ++headwise_tests::request_count;
   std::size_t seen = headwise_tests::largest_request;
   while (seen < bytes && !headwise_tests::largest_request.compare_exchange_weak(seen, bytes)) {
