@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <vector>
+#include <string_view>
 
 #include <ggml-backend.h>
 #include <gguf.h>
@@ -29,6 +29,8 @@ void set(gguf_context* file, const std::string& key, const metadata_value& value
   if (const auto* truth = std::get_if<bool>(&value)) gguf_set_val_bool(file, name, *truth);
   if (const auto* text = std::get_if<std::string>(&value))
     gguf_set_val_str(file, name, text->c_str());
+  if (const auto* each = std::get_if<std::vector<std::uint32_t>>(&value))
+    gguf_set_arr_data(file, name, GGUF_TYPE_UINT32, each->data(), each->size());
 }
 
 file_handle make_file(const std::string& architecture, const metadata_map& metadata) {
@@ -43,29 +45,34 @@ bool is_matrix(const ggml_tensor& tensor) {
   return tensor.ne[1] > 1;
 }
 
-// Numbers that are the same on every platform, of about `scale` at most.
+// Numbers that are the same on every platform and others for every name, of about `scale` at most.
 class number_source {
  public:
-  explicit number_source(float scale) : scale_(scale) {}
+  number_source(std::string_view name, float scale) : scale_(scale) {
+    for (const char c : name) state_ = (state_ ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
   float next() noexcept {
     state_ ^= state_ << 13U, state_ ^= state_ >> 7U, state_ ^= state_ << 17U;
     return scale_ * (static_cast<float>(state_ >> 40U) * 0x1p-23F - 1.0F);
   }
 
  private:
-  std::uint64_t state_ = 0x9E3779B97F4A7C15U;
+  std::uint64_t state_ = 0xCBF29CE484222325U;
   float scale_;
 };
 
-// Scales of normalisations are near one; rows of matrices keep the size of what they multiply.
+// Scales of normalisations and factors of rotations are near one; rows of matrices keep the size of
+// what they multiply.
 void fill(ggml_tensor* tensor, void*) {
-  const bool is_norm = std::string(tensor->name).find("norm.weight") != std::string::npos;
+  const std::string_view name = tensor->name;
+  const bool is_near_one =
+      name.find("norm.weight") != name.npos || name.find("rope_factors") != name.npos;
   const float width = static_cast<float>(tensor->ne[0]);
-  number_source numbers(is_matrix(*tensor) ? std::min(0.2F, 2.0F / std::sqrt(width)) : 0.2F);
+  number_source numbers(name, is_matrix(*tensor) ? std::min(0.2F, 2.0F / std::sqrt(width)) : 0.2F);
   std::vector<float> row(static_cast<std::size_t>(tensor->ne[0]));
   std::vector<std::byte> encoded(ggml_row_size(tensor->type, tensor->ne[0]));
   for (std::size_t r = 0; r < static_cast<std::size_t>(ggml_nrows(tensor)); ++r) {
-    for (float& x : row) x = numbers.next() + (is_norm ? 1.0F : 0.0F);
+    for (float& x : row) x = numbers.next() + (is_near_one ? 1.0F : 0.0F);
     if (tensor->type == GGML_TYPE_F16)
       ggml_fp32_to_fp16_row(row.data(), reinterpret_cast<ggml_fp16_t*>(encoded.data()),
                             tensor->ne[0]);

@@ -8,18 +8,21 @@
 #include <map>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "handles.hpp"
 
 namespace headwise_llama_cpp {
 
-// Entries of the file's metadata, without the architecture's name before the keys.
-using metadata_value = std::variant<std::uint32_t, float, bool, std::string>;
+// Entries of the file's metadata, without the architecture's name before the keys; a list: one for
+// each layer.
+using metadata_value =
+    std::variant<std::uint32_t, float, bool, std::string, std::vector<std::uint32_t>>;
 using metadata_map = std::map<std::string, metadata_value>;
 
 // matrices: the type of the weights of two dimensions; F32 or F16. The model has no vocabulary but
 // its size ("vocab_size"). Throws headwise::error where llama.cpp refuses. The same weights on each
-// call with the same arguments.
+// call with the same arguments, other ones in every tensor.
 [[nodiscard]] model_handle make_random_model(const std::string& architecture,
                                              const metadata_map& metadata,
                                              ggml_type matrices = GGML_TYPE_F32);

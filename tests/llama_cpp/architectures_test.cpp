@@ -4,11 +4,11 @@
 // logits of stock llama.cpp, the others are refused for the right reason.
 #include <iostream>
 
-#include "llama_cpp/random_model.hpp"
 #include "llama_cpp/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
 #include "logits.hpp"
 #include "models.hpp"
+#include "random_models.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -19,29 +19,6 @@ struct architecture {
   const char* name;
   hlc::metadata_map metadata = {};  // beside the usual
 };
-
-// Two layers, four query heads, two KV heads, head_dim 16, 300 tokens, and what is said beside it.
-hlc::metadata_map merged(const hlc::metadata_map& more) {
-  hlc::metadata_map all{{"block_count", 2U},
-                        {"context_length", 512U},
-                        {"embedding_length", 64U},
-                        {"feed_forward_length", 96U},
-                        {"attention.head_count", 4U},
-                        {"attention.head_count_kv", 2U},
-                        {"attention.layer_norm_rms_epsilon", 1e-5F},
-                        {"attention.layer_norm_epsilon", 1e-5F},
-                        {"rope.dimension_count", 16U},
-                        {"vocab_size", 300U}};
-  for (const auto& [key, value] : more) all[key] = value;
-  return all;
-}
-
-token_ids some_ids(std::size_t count, llama_token step) {
-  token_ids ids;
-  for (std::size_t i = 0; i < count; ++i)
-    ids.push_back((static_cast<llama_token>(i) * step + 1) % 300);
-  return ids;
-}
 
 hlc::takeover_options options_of(takeover_form form) {
   hlc::takeover_options options;
@@ -93,7 +70,7 @@ TEST(llama_cpp_architectures, that_are_served) {
         {"embedding_scale", 3.0F}}},
   };
   for (const architecture& a : served) {
-    const auto model = hlc::make_random_model(a.name, merged(a.metadata));
+    const auto model = make_small_model(a.name, a.metadata);
     try {
       expect_stock_logits(*model, a.name);
     } catch (const headwise::error& e) {
@@ -117,7 +94,7 @@ TEST(llama_cpp_architectures, that_are_refused) {
       {{"bloom", {{"attention.head_count_kv", 4U}}}, "ALiBi"},
   };
   for (const auto& r : refused) {
-    const auto model = hlc::make_random_model(r.model.name, merged(r.model.metadata));
+    const auto model = make_small_model(r.model.name, r.model.metadata);
     try {
       hlc::takeover engine(*model, all_global(*model), options_of(takeover_form::automatic));
       ADD_FAILURE() << r.model.name << " was taken";
