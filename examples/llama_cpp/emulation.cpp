@@ -47,7 +47,8 @@ emulation::emulation(llama_model& model, const headwise::blueprint& plan,
       classifier_(classifier_for(model, plan, options)),
       plan_(make_plan(plan)),
       lifetimes_(plan_.size() * options.capacity),
-      context_(model, options.context, options.capacity, options.micro_batch, "kq-",
+      context_(model, options.context, options.capacity, options.micro_batch,
+               attention_stage::logits,
                [this](const watched_context::layer_view& logits) { hide(logits); }) {}
 
 std::span<const float> emulation::feed(std::span<const llama_token> ids) {

@@ -7,6 +7,8 @@
 
 #include <ggml-backend.h>
 
+#include "headwise/core/error.hpp"
+
 namespace headwise_llama_cpp {
 namespace {
 
@@ -62,6 +64,11 @@ const char* find_obstacle_in_rows(const ggml_tensor& node) {
   return nullptr;
 }
 
+std::string describe(const attention_facts& facts) {
+  return std::to_string(facts.query_heads) + " query heads, " + std::to_string(facts.kv_heads) +
+         " KV heads, head_dim " + std::to_string(facts.head_dim);
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> numbered(const char* name, const char* prefix) noexcept {
@@ -90,6 +97,23 @@ attention_facts read_facts(const ggml_tensor& attention) {
   return {static_cast<std::uint32_t>(attention.src[0]->ne[2]),
           static_cast<std::uint32_t>(attention.src[1]->ne[2]),
           static_cast<std::uint32_t>(attention.src[0]->ne[0]), float_param(attention, 0)};
+}
+
+attention_facts read_facts_of_logits(const ggml_tensor& logits) {
+  if (logits.op != GGML_OP_MUL_MAT)
+    headwise::raise(headwise::error_code::unsupported, logits.name, ggml_op_name(logits.op),
+                    "the product of queries and keys");
+  const ggml_tensor& keys = *logits.src[0];  // [head_dim, cells, kv_heads]
+  return {static_cast<std::uint32_t>(logits.ne[2]), static_cast<std::uint32_t>(keys.ne[2]),
+          static_cast<std::uint32_t>(keys.ne[0]), 0.0F};
+}
+
+void require_heads(std::uint32_t layer, const attention_facts& facts,
+                   const headwise::model_shape& shape) {
+  const attention_facts expected{shape.query_heads, shape.kv_heads, shape.head_dim, facts.scale};
+  if (facts != expected)
+    headwise::raise(headwise::error_code::unsupported, "layer " + std::to_string(layer),
+                    describe(facts), describe(expected) + ", in every layer");
 }
 
 const char* find_obstacle(const ggml_tensor& node, node_kind kind) {

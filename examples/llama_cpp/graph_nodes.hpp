@@ -42,6 +42,13 @@ struct attention_facts {
   friend bool operator==(const attention_facts&, const attention_facts&) = default;
 };
 [[nodiscard]] attention_facts read_facts(const ggml_tensor& attention);
+// The same of the logits of attention without flash attention, [cells, tokens, query_heads]; their
+// scale comes later. Throws headwise::error(unsupported) where the node is no product.
+[[nodiscard]] attention_facts read_facts_of_logits(const ggml_tensor& logits);
+
+// Throws headwise::error(unsupported) where a layer's heads are not those of the shape.
+void require_heads(std::uint32_t layer, const attention_facts& facts,
+                   const headwise::model_shape& shape);
 
 // Why the node is not what the takeover computes or can reach; nullptr: it is. The texts are
 // literals, so that a callback may keep one.

@@ -21,7 +21,8 @@ headwise::map_info info_of(llama_model& model, const recorder_options& options) 
 recorder::recorder(llama_model& model, const recorder_options& options)
     : info_(info_of(model, options)),
       type_(options.type),
-      context_(model, options.context, options.capacity, options.micro_batch, "kq_soft_max-",
+      context_(model, options.context, options.capacity, options.micro_batch,
+               attention_stage::probabilities,
                [this](const watched_context::layer_view& seen) { write(seen); }) {}
 
 void recorder::record(const std::filesystem::path& path,

@@ -78,20 +78,10 @@ class check_run {
   token_batch batch_;
 };
 
-std::string describe(const attention_facts& facts) {
-  return std::to_string(facts.query_heads) + " query heads, " + std::to_string(facts.kv_heads) +
-         " KV heads, head_dim " + std::to_string(facts.head_dim);
-}
-
 // Of the layers that have been seen.
 void require_layers(const std::vector<attention_facts>& facts, const headwise::model_shape& shape) {
-  for (std::size_t layer = 0; layer < facts.size(); ++layer) {
-    const attention_facts expected{shape.query_heads, shape.kv_heads, shape.head_dim,
-                                   facts[layer].scale};
-    if (facts[layer].query_heads != 0 && facts[layer] != expected)
-      headwise::raise(headwise::error_code::unsupported, "layer " + std::to_string(layer),
-                      describe(facts[layer]), describe(expected) + ", in every layer");
-  }
+  for (std::uint32_t layer = 0; layer < facts.size(); ++layer)
+    if (facts[layer].query_heads != 0) require_heads(layer, facts[layer], shape);
 }
 
 std::string compare(const std::vector<float>& stock, const std::vector<float>& ours) {

@@ -6,11 +6,20 @@
 #include <utility>
 
 #include "graph_nodes.hpp"
+#include "model_support.hpp"
 
 namespace headwise_llama_cpp {
 
 using headwise::error_code;
 using headwise::position;
+
+namespace {
+
+const char* prefix_of(attention_stage stage) noexcept {
+  return stage == attention_stage::logits ? "kq-" : "kq_soft_max-";
+}
+
+}  // namespace
 
 headwise::rows<float> watched_context::layer_view::head(std::size_t query_head) const noexcept {
   auto* const first = static_cast<char*>(node->data) + query_head * node->nb[2];
@@ -20,12 +29,12 @@ headwise::rows<float> watched_context::layer_view::head(std::size_t query_head) 
 
 watched_context::watched_context(llama_model& model, llama_context_params params,
                                  headwise::token_count capacity, std::size_t micro_batch,
-                                 std::string name, visitor visit)
-    : name_(std::move(name)),
+                                 attention_stage stage, visitor visit)
+    : stage_(stage),
       visit_(std::move(visit)),
+      shape_(shape_of(model)),
       capacity_(capacity),
       micro_batch_(micro_batch),
-      layers_(static_cast<std::size_t>(llama_model_n_layer(&model))),
       vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
       batch_(micro_batch),
       other_abort_(params.abort_callback),
@@ -71,10 +80,10 @@ void watched_context::compute() {
   const std::string place = "text at position " + std::to_string(length_);
   if (failure != nullptr)
     headwise::raise(error_code::unsupported, place, failure, "a whole run of the model");
-  if (seen_layers_ != layers_)
+  if (seen_layers_ != shape_.layers)
     headwise::raise(error_code::unsupported, place,
-                    std::to_string(seen_layers_) + " nodes " + name_ + "<layer>",
-                    "one in each of " + std::to_string(layers_) + " layers");
+                    std::to_string(seen_layers_) + " nodes " + prefix_of(stage_) + "<layer>",
+                    "one in each of " + std::to_string(shape_.layers) + " layers");
   guard.context = nullptr;
 }
 
@@ -110,11 +119,25 @@ bool watched_context::on_abort(void* self) noexcept {
          (context.other_abort_ != nullptr && context.other_abort_(context.other_abort_data_));
 }
 
+std::optional<std::uint32_t> watched_context::layer_of(const ggml_tensor& node) const noexcept {
+  return numbered(node.name, prefix_of(stage_));
+}
+
 bool watched_context::asks_for(const ggml_tensor& node) {
   if (const auto found = find_node(node);
       found && found->kind == node_kind::keys && found->layer == 0)
     learn_cells(node);
-  return numbered(node.name, name_.c_str()).has_value();
+  check_logits(node);
+  return layer_of(node).has_value();
+}
+
+void watched_context::check_logits(const ggml_tensor& node) const {
+  if (const auto layer = numbered(node.name, prefix_of(attention_stage::logits)))
+    require_heads(*layer, read_facts_of_logits(node), shape_);
+  if (stage_ == attention_stage::logits && numbered(node.name, "kq_tanh-"))
+    headwise::raise(error_code::unsupported, node.name,
+                    "logits that are capped after they are shown",
+                    "logits that go into the softmax as they are");
 }
 
 // The cells are an input of the graph, so they are known before it runs.
@@ -129,13 +152,14 @@ void watched_context::learn_cells(const ggml_tensor& row_write) {
 void watched_context::show(const ggml_tensor& node) {
   if (problem_ != nullptr) return;
   if (node.type != GGML_TYPE_F32 || static_cast<std::size_t>(node.ne[1]) != batch_.size() ||
-      static_cast<std::size_t>(node.ne[0]) > positions_.size() || node.ne[3] != 1)
+      static_cast<std::size_t>(node.ne[0]) > positions_.size() ||
+      static_cast<std::uint32_t>(node.ne[2]) != shape_.query_heads || node.ne[3] != 1)
     headwise::raise(error_code::unsupported, node.name,
                     std::string(ggml_type_name(node.type)) + " of " + std::to_string(node.ne[0]) +
-                        " x " + std::to_string(node.ne[1]),
+                        " x " + std::to_string(node.ne[1]) + " x " + std::to_string(node.ne[2]),
                     "floats, [query heads, tokens, cells]");
   ++seen_layers_;
-  visit_({*numbered(node.name, name_.c_str()), &node});
+  visit_({*layer_of(node), &node});
 }
 
 }  // namespace headwise_llama_cpp

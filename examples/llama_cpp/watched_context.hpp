@@ -4,16 +4,16 @@
 // attention of each layer is a tensor: one sequence, and a function that is shown one node of each
 // layer after it ran, and may change what it gave.
 //
-//   kq-<layer>           logits before scale and mask  [cells, tokens, query_heads] F32
-//   kq_soft_max-<layer>  probabilities                 [cells, tokens, query_heads] F32
+//   logits         kq-<layer>           before scale and mask  [cells, tokens, query_heads] F32
+//   probabilities  kq_soft_max-<layer>                         [cells, tokens, query_heads] F32
 //
 // All or nothing: a run that throws leaves the cells as they were. One owner thread.
 #pragma once
 
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "handles.hpp"
@@ -23,6 +23,8 @@
 #include "headwise/core/types.hpp"
 
 namespace headwise_llama_cpp {
+
+enum class attention_stage { logits, probabilities };
 
 class watched_context {
  public:
@@ -35,16 +37,16 @@ class watched_context {
   using visitor = std::function<void(const layer_view&)>;
   static constexpr headwise::position empty_cell = static_cast<headwise::position>(-1);
 
-  // params: threads, types of rows and the like. name: "kq-" or "kq_soft_max-". Throws
-  // headwise::error where llama.cpp refuses.
+  // params: threads, types of rows and the like. Throws headwise::error where llama.cpp refuses.
   watched_context(llama_model& model, llama_context_params params, headwise::token_count capacity,
-                  std::size_t micro_batch, std::string name, visitor visit);
+                  std::size_t micro_batch, attention_stage stage, visitor visit);
   watched_context(const watched_context&) = delete;
   watched_context& operator=(const watched_context&) = delete;
 
   // Appends at most micro_batch tokens. Logits [ids.size(), vocabulary], or [1, vocabulary] of the
   // last token, valid until the next run. Throws what the visitor throws, and headwise::error where
-  // llama.cpp could not run or the graph had no such node in some layer.
+  // llama.cpp could not run, the graph had no such node in some layer, a layer's heads are not
+  // those of the model, or logits are capped behind the stage that is shown.
   headwise::rows<const float> run(std::span<const llama_token> ids, bool all_logits);
   void clear() noexcept;
 
@@ -59,17 +61,20 @@ class watched_context {
  private:
   static bool on_node(ggml_tensor* node, bool ask, void* self) noexcept;
   static bool on_abort(void* self) noexcept;
+  // The layer of a node of the stage.
+  [[nodiscard]] std::optional<std::uint32_t> layer_of(const ggml_tensor& node) const noexcept;
   [[nodiscard]] bool asks_for(const ggml_tensor& node);
+  void check_logits(const ggml_tensor& node) const;
   void compute();
   void show(const ggml_tensor& node);
   void learn_cells(const ggml_tensor& row_write);
   void take_back() noexcept;
 
-  std::string name_;
+  attention_stage stage_;
   visitor visit_;
+  headwise::model_shape shape_;
   headwise::token_count capacity_;
   std::size_t micro_batch_;
-  std::size_t layers_;
   std::size_t vocabulary_;
   context_handle context_;
   token_batch batch_;

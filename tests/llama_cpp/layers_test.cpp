@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Models whose layers are not what their metadata, or the first of them, let expect: whatever looks
+// at the graph says so, before it reads or writes where the layer has nothing.
+#include "llama_cpp/emulation.hpp"
+#include "llama_cpp/recorder.hpp"
+#include "llama_cpp/takeover.hpp"
+#include "random_models.hpp"
+
+#include "support/files.hpp"
+
+namespace headwise_tests {
+namespace {
+
+using headwise::error_code;
+using texts = std::initializer_list<std::string_view>;
+
+// For takeover, emulation and recorder.
+template <class Options>
+Options small() {
+  Options options;
+  options.capacity = 256;
+  options.micro_batch = 32;
+  options.context.n_threads = options.context.n_threads_batch = 1;
+  return options;
+}
+
+void expect_no_takeover(llama_model& model, const texts& parts) {
+  expect_error(error_code::unsupported, parts, [&] {
+    hlc::takeover engine(model, all_global(model), small<hlc::takeover_options>());
+  });
+}
+
+void expect_no_emulation(llama_model& model, const texts& parts) {
+  expect_error(error_code::unsupported, parts, [&] {
+    hlc::emulation engine(model, all_global(model), small<hlc::emulation_options>());
+    engine.feed(some_ids(40, 7));
+  });
+}
+
+void expect_no_recorder(llama_model& model, const texts& parts) {
+  const temporary_folder folder;
+  const std::vector<token_ids> prompts{some_ids(40, 7)};
+  expect_error(error_code::unsupported, parts, [&] {
+    hlc::recorder recorder(model, small<hlc::recorder_options>());
+    recorder.record(folder.path() / "maps.safetensors", prompts);
+  });
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+}
+
+using counts = std::vector<std::uint32_t>;
+
+TEST(llama_cpp_layers, with_fewer_query_heads_are_refused) {
+  const auto model = make_small_model("deci", {{"attention.head_count", counts{4, 2}},
+                                               {"attention.head_count_kv", counts{2, 2}},
+                                               {"attention.key_length", 16U},
+                                               {"attention.value_length", 16U},
+                                               {"feed_forward_length", counts{96, 96}}});
+  const texts parts{"layer 1", "2 query heads", "expected 4 query heads"};
+  expect_no_takeover(*model, parts);
+  expect_no_emulation(*model, parts);
+  expect_no_recorder(*model, parts);
+}
+
+TEST(llama_cpp_layers, with_fewer_kv_heads_are_refused) {
+  const auto model = make_small_model("deci", {{"attention.head_count", counts{4, 4}},
+                                               {"attention.head_count_kv", counts{2, 1}},
+                                               {"feed_forward_length", counts{96, 96}}});
+  const texts parts{"layer 1", "1 KV heads", "2 KV heads"};
+  expect_no_takeover(*model, {"the model's graph", "other tokens or heads"});
+  expect_no_emulation(*model, parts);
+  expect_no_recorder(*model, parts);
+}
+
+}  // namespace
+}  // namespace headwise_tests
