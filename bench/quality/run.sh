@@ -30,6 +30,7 @@ cmake -S . -B build/quality-tool -G Ninja --log-level=WARNING -C cmake/presets/r
     -DCMAKE_CXX_FLAGS=-march=native -DHEADWISE_WARNINGS_AS_ERRORS=OFF -DHEADWISE_BUILD_TESTS=OFF \
     -DHEADWISE_BUILD_BENCHMARKS=OFF
 cmake --build build/quality-tool --target headwise_cli --parallel "$(nproc)"
+home=$PWD/bench/quality
 headwise=$PWD/build/quality-tool/examples/headwise
 
 mkdir -p "$out"
@@ -54,6 +55,19 @@ record() {
 record maps_1024 calibration.txt 8 1024
 record maps_2048 calibration.txt 4 2048
 record maps_code code_calibration.txt 8 1024
+
+# How alike are profiles of other prompts?
+mkdir -p stability
+profile() { # NAME PROMPT...
+    local name=stability/$1.json maps=()
+    shift
+    for prompt in "$@"; do maps+=("maps_1024/prompt_000$prompt.safetensors"); done
+    "$headwise" profile "${maps[@]}" --budget 50% --out "$name"
+}
+for i in 0 1 2 3 4 5 6 7; do profile "1_$i" "$i"; done
+profile 2_0 0 1; profile 2_1 2 3; profile 2_2 4 5; profile 2_3 6 7
+profile 4_0 0 1 2 3; profile 4_1 4 5 6 7
+python3 "$home/stability.py" stability | tee stability.md
 
 for suite in text candidates fastgen row_types long_range text_2048 domains; do
     "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
