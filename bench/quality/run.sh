@@ -69,6 +69,6 @@ profile 2_0 0 1; profile 2_1 2 3; profile 2_2 4 5; profile 2_3 6 7
 profile 4_0 0 1 2 3; profile 4_1 4 5 6 7
 python3 "$home/stability.py" stability | tee stability.md
 
-for suite in text candidates fastgen row_types long_range text_2048 domains; do
+for suite in text pools fastgen row_types long_range text_2048 domains; do
     "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
 done
