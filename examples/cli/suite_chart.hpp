@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What plans lose, or solve, over the rows that they keep: a line for each family of plans.
+// What plans lose, or solve, over the rows that they keep: a line for each family of plans, however
+// many. What is beyond the scale is marked at its end; what is no number is left out.
 #pragma once
 
 #include <string>
