@@ -18,7 +18,7 @@ using headwise::position;
 
 headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
                                           const emulation_options& options) {
-  require_supported(model, options.context, options.capacity);
+  require_supported(model, options.context);
   const headwise::model_fingerprint fingerprint = fingerprint_of(model);
   headwise::require_match(plan, shape_of(model), fingerprint);
   if (options.capacity == 0 || options.micro_batch == 0)

@@ -85,6 +85,7 @@ void graph_hook::on_custom(ggml_tensor* node, int index, int count, void* data) 
 }
 
 bool graph_hook::ask(ggml_tensor& node) noexcept {
+  if (rotates_by_cells(node)) has_two_rotations_ = true;
   const auto found = find_node(node);
   if (!found) return false;
   if (found->layer >= facts_.size()) {

@@ -57,6 +57,7 @@ class graph_hook {
 
   // What the layers said of themselves in the graphs so far, [layers]; query_heads 0: nothing.
   [[nodiscard]] const std::vector<attention_facts>& facts() const noexcept { return facts_; }
+  [[nodiscard]] bool has_two_rotations() const noexcept { return has_two_rotations_; }
 
  private:
   // What a node that was made a custom operation is given.
@@ -83,7 +84,8 @@ class graph_hook {
   graph_form form_ = graph_form::stock;
   layer_rows* rows_ = nullptr;
   std::vector<attention_facts> facts_;  // [layers]
-  std::vector<binding> bindings_;       // [layers, kinds]
+  bool has_two_rotations_ = false;
+  std::vector<binding> bindings_;  // [layers, kinds]
   std::size_t tokens_ = 0;
   std::atomic<std::size_t> nodes_run_{0};
   std::atomic<const char*> failure_{nullptr};

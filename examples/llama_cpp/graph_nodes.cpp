@@ -93,6 +93,11 @@ std::optional<attention_layer_node> find_node(const ggml_tensor& node) {
   return std::nullopt;
 }
 
+bool rotates_by_cells(const ggml_tensor& node) noexcept {
+  return node.op == GGML_OP_ROPE && node.src[2] != nullptr &&
+         std::strstr(node.src[2]->name, "rope_factors_") != nullptr;  // _short or _long
+}
+
 attention_facts read_facts(const ggml_tensor& attention) {
   return {static_cast<std::uint32_t>(attention.src[0]->ne[2]),
           static_cast<std::uint32_t>(attention.src[1]->ne[2]),

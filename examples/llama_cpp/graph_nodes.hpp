@@ -33,6 +33,9 @@ struct attention_layer_node {
 // What the node is to a layer's attention; nullopt: nothing.
 [[nodiscard]] std::optional<attention_layer_node> find_node(const ggml_tensor& node);
 
+// Whether the node rotates by factors that llama.cpp chose by the number of its cells.
+[[nodiscard]] bool rotates_by_cells(const ggml_tensor& node) noexcept;
+
 // What an attention node says of its layer.
 struct attention_facts {
   std::uint32_t query_heads = 0;

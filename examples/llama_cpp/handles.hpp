@@ -31,6 +31,7 @@ using context_handle = std::unique_ptr<llama_context, handle_deleter>;
   return model;
 }
 
+// A context of a model that writes one token after the other, from a cache of keys and values.
 [[nodiscard]] inline context_handle make_context(llama_model* model,
                                                  const llama_context_params& params) {
   context_handle context(llama_init_from_model(model, params));
@@ -40,6 +41,10 @@ using context_handle = std::unique_ptr<llama_context, handle_deleter>;
                         std::to_string(params.n_ubatch) + ", " + std::to_string(params.n_seq_max) +
                         " sequences",
                     "a context that llama.cpp can make; its log says why not");
+  if (llama_get_memory(context.get()) == nullptr || !llama_get_causal_attn(context.get()))
+    headwise::raise(headwise::error_code::unsupported, "llama_init_from_model",
+                    "no cache, or attention that is not causal",
+                    "a model that writes one token after the other");
   return context;
 }
 

@@ -50,16 +50,6 @@ void require_kind(const llama_model& model) {
            "layers that see the whole text: a blueprint gives heads their windows");
 }
 
-// The small cache would make llama.cpp take the factors for short texts.
-void require_one_rotation(const llama_model& model, headwise::token_count capacity) {
-  if (metadata(model, architecture_key(model, "rope.scaling.type")) != "longrope") return;
-  const std::uint32_t most = number(model, "rope.scaling.original_context_length");
-  if (most != 0 && capacity > most)
-    refuse(
-        model, "longrope and texts of " + std::to_string(capacity) + " tokens",
-        ("at most " + std::to_string(most) + ", for which its first rotation factors are").c_str());
-}
-
 }  // namespace
 
 std::string metadata(const llama_model& model, const std::string& key) {
@@ -86,15 +76,26 @@ headwise::model_shape shape_of(const llama_model& model) {
   return shape;
 }
 
-void require_supported(const llama_model& model, const llama_context_params& params,
-                       headwise::token_count capacity) {
+void require_supported(const llama_model& model, const llama_context_params& params) {
   require_kind(model);
   require_row_type("type_k", params.type_k);
   require_row_type("type_v", params.type_v);
-  if (params.embeddings || params.attention_type == LLAMA_ATTENTION_TYPE_NON_CAUSAL)
-    headwise::raise(error_code::unsupported, "llama_context_params",
-                    "embeddings or attention that is not causal", "a context that writes text");
-  require_one_rotation(model, capacity);
+  if (params.embeddings)
+    headwise::raise(error_code::unsupported, "llama_context_params", "embeddings",
+                    "a context that writes text");
+}
+
+void require_rotation_of(const llama_model& model, std::size_t cells,
+                         headwise::token_count capacity) {
+  std::uint32_t first = number(model, "rope.scaling.original_context_length");
+  if (first == 0) first = static_cast<std::uint32_t>(llama_model_n_ctx_train(&model));
+  if ((cells > first) != (capacity > first))
+    refuse(model,
+           "texts of " + std::to_string(capacity) + " tokens, rotated as in a cache of " +
+               std::to_string(cells),
+           ("both at most " + std::to_string(first) +
+            ", or both more: beyond, the model rotates by other factors")
+               .c_str());
 }
 
 }  // namespace headwise_llama_cpp

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which models and contexts the adapter takes, told before anything is computed. Whatever is
-// refused is a headwise::error that says what was got and what is taken. What only the graph shows
-// (learned sinks, ALiBi, soft-capped logits, unequal layers) is found when the graph first runs:
-// graph_nodes.hpp. O(1); any number of threads.
+// refused is a headwise::error that says what was got and what is taken. What only the context
+// shows (attention that is not causal) is found when it is made, what only the graph shows (learned
+// sinks, ALiBi, soft-capped logits, unequal layers, two sets of rotation factors) when it first
+// runs: handles.hpp, graph_nodes.hpp. O(1); any number of threads.
 #pragma once
 
 #include <string>
@@ -24,9 +25,13 @@ namespace headwise_llama_cpp {
 [[nodiscard]] headwise::model_shape shape_of(const llama_model& model);
 
 // Throws headwise::error(unsupported) on: recurrent, hybrid, diffusion and encoder models, sliding
-// windows, multi-head latent attention, quantised cache types (llama.cpp rotates their rows), and
-// texts beyond the length for which a model of two sets of rotation factors has its first.
-void require_supported(const llama_model& model, const llama_context_params& params,
-                       headwise::token_count capacity);
+// windows, multi-head latent attention, quantised cache types (llama.cpp rotates their rows).
+void require_supported(const llama_model& model, const llama_context_params& params);
+
+// For a model with rotation factors for short and for long texts, of which llama.cpp takes those
+// for its number of cells: throws headwise::error(unsupported) where texts of `capacity` tokens
+// want the others.
+void require_rotation_of(const llama_model& model, std::size_t cells,
+                         headwise::token_count capacity);
 
 }  // namespace headwise_llama_cpp

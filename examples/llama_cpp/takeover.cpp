@@ -36,7 +36,7 @@ const takeover_options& checked(const takeover_options& options) {
 
 headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
                                           const takeover_options& options) {
-  require_supported(model, options.context, options.capacity);
+  require_supported(model, options.context);
   const headwise::model_fingerprint fingerprint = fingerprint_of(model);
   headwise::require_match(plan, shape_of(model), fingerprint);
   return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
@@ -112,6 +112,8 @@ std::unique_ptr<hooked_context> takeover::make_checked_context(llama_model& mode
         headwise::uniform_blueprint(shape_of(model), headwise::make_spec(headwise::global{})), {},
         self_check_sizes(workers_));
     difference = find_difference(model, *context, form, *rows);
+    if (context->hook().has_two_rotations())
+      require_rotation_of(model, llama_n_ctx(context->get()), options_.capacity);
     form_ = form;
     return context;
   };

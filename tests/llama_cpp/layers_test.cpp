@@ -72,5 +72,41 @@ TEST(llama_cpp_layers, with_fewer_kv_heads_are_refused) {
   expect_no_recorder(*model, parts);
 }
 
+TEST(llama_cpp_layers, with_capped_logits_are_recorded_alone) {
+  const auto model = make_small_model("gemma2", {{"attention.sliding_window", 0U}});
+  expect_no_takeover(*model, {"soft-capped logits"});
+  expect_no_emulation(*model, {"kq_tanh-0", "capped"});
+}
+
+TEST(llama_cpp_layers, that_see_what_comes_later_are_refused) {
+  const auto model = make_small_model("llama", {{"attention.causal", false}});
+  const texts parts{"not causal"};
+  expect_no_takeover(*model, parts);
+  expect_no_emulation(*model, parts);
+  expect_no_recorder(*model, parts);
+}
+
+// Models with rotation factors for short and for long texts, whether the file names the scaling or
+// not: llama.cpp takes those for its number of cells, of which the takeover has few.
+TEST(llama_cpp_layers, that_rotate_long_texts_otherwise_take_short_ones) {
+  const hlc::metadata_map said{{"rope.scaling.type", std::string("longrope")},
+                               {"rope.scaling.original_context_length", 300U}},
+      half_said{{"rope.scaling.original_context_length", 300U}}, unsaid{{"context_length", 300U}};
+  for (const hlc::metadata_map& metadata : {said, half_said, unsaid}) {
+    const auto model = make_small_model("phi3", metadata);
+    auto options = small<hlc::takeover_options>();
+    options.capacity = 300;
+    EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
+    options.capacity = 301;
+    expect_error(error_code::unsupported, {"texts of 301 tokens", "cache of 256", "at most 300"},
+                 [&] { hlc::takeover(*model, all_global(*model), options); });
+    options.micro_batch = 512;  // as many cells: the factors for long texts
+    EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
+  }
+  // Factors that do not depend on the length.
+  const auto model = make_small_model("llama", {{"context_length", 100U}});
+  EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), small<hlc::takeover_options>()));
+}
+
 }  // namespace
 }  // namespace headwise_tests

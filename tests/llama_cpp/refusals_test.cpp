@@ -41,15 +41,6 @@ TEST_F(refusals_test, latent_attention) {
   expect_refused(error_code::unsupported, {"latent attention of rank 512"}, *model, one_thread());
 }
 
-TEST_F(refusals_test, rotation_factors_that_depend_on_the_length) {
-  const auto model = altered([](gguf_context* file) {
-    gguf_set_val_str(file, "llama.rope.scaling.type", "longrope");
-    gguf_set_val_u32(file, "llama.rope.scaling.original_context_length", 200);
-  });
-  expect_refused(error_code::unsupported, {"longrope and texts of 256 tokens", "at most 200"},
-                 *model, one_thread());
-}
-
 TEST_F(refusals_test, quantised_cache_types) {
   auto options = one_thread();
   options.context.type_k = GGML_TYPE_Q8_0;
