@@ -92,8 +92,11 @@ bool graph_hook::ask(ggml_tensor& node) noexcept {
     fail("a layer beyond those of the model");
     return false;
   }
-  if (const char* const obstacle = find_obstacle(node, found->kind)) fail(obstacle);
   if (found->kind == node_kind::attention) facts_[found->layer] = read_facts(node);
+  if (const char* const obstacle = find_obstacle(node, found->kind)) {
+    fail(obstacle);  // a node that was swapped would not be looked at again
+    return false;
+  }
   if (form_ == graph_form::op_swap) swap(node, *found);
   return form_ == graph_form::overwrite;
 }
@@ -107,6 +110,7 @@ void graph_hook::swap(ggml_tensor& node, const attention_layer_node& found) noex
 
 void graph_hook::run(const ggml_tensor& node, const attention_layer_node& found, float scale,
                      worker self) noexcept {
+  if (failure() != nullptr) return;
   const bool attends = found.kind == node_kind::attention;
   const headwise::rows<const float> in = attends ? query_rows(node) : written_rows(node);
   const headwise::model_shape& shape = rows_->shape();
