@@ -52,7 +52,8 @@ class head_map {
       line += ", every one read by " + std::to_string(plan_.shape.group_size()) + " query heads";
     if (origin.prompts > 0)
       line += "; profiled on " + with_commas(origin.queries) + " tokens, to keep " +
-              percent(origin.recovery_target, 0) + " of each head's attention";
+              (origin.budget ? percent(*origin.budget, 0) + " of the rows"
+                             : percent(origin.recovery_target, 0) + " of each head's attention");
     picture_.text(margin, 60, line, "hw-note");
     y_ = 84;
   }

@@ -228,7 +228,8 @@ void print_suite(std::ostream& out, const suite& what, const suite_outcome& outc
 }
 
 std::string suite_page(const suite& what, const suite_outcome& outcome) {
-  const std::string model = what.model.stem().string();
+  const std::string& named = outcome.plans.front().plan.model.name;
+  const std::string model = named.empty() ? what.model.stem().string() : named;
   std::string out =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +

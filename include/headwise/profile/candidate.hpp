@@ -38,7 +38,7 @@ struct ladder_options {
   // None unless asked for: to simulate them is most of the work of a profile that has them.
   std::vector<double> heavy_hitters;
   // Windows with a pool of as many rows behind each, as in H2O (arXiv:2306.14048). They cost a
-  // profile as much, and are what a budget of few rows is best spent on.
+  // profile as much, and serve budgets of few rows (bench/quality).
   std::vector<token_count> even_pools;
   bool learn_ids = true;
   friend bool operator==(const ladder_options&, const ladder_options&) = default;
