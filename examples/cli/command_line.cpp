@@ -152,7 +152,8 @@ void add_profile_choices(CLI::App& command, profile_options& options) {
   command
       .add_option("--heavy-hitters", options.measure.ladder.heavy_hitters,
                   "Try the most attended tokens behind each window too: so many, as fractions of "
-                  "the length (FastGen: 0.3); default: none")
+                  "the length (FastGen: 0.3); default: none. Heads that these do not serve keep "
+                  "everything, so fewer can make a larger cache; the summary says where")
       ->delimiter(',')
       ->check(CLI::Range(1e-6, 1.0));
   command

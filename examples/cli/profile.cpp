@@ -9,6 +9,7 @@
 #include <span>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "blueprint_file.hpp"
 #include "budget.hpp"
@@ -75,6 +76,39 @@ void print_summary(const headwise::blueprint& plan) {
   for (const class_count& c : classes_of(plan))
     std::cout << "  " << c.heads << (c.heads == 1 ? " head keeps " : " heads keep ")
               << in_words(c.what) << '\n';
+}
+
+// The most that heavy hitters recover of a head; nullopt where none were tried, or the head could
+// do with less than every token.
+std::optional<double> best_of_hitters(const headwise::head_plan& head,
+                                      std::span<const headwise::candidate> candidates,
+                                      double required) {
+  std::optional<double> best;
+  for (std::size_t c = 0; c < candidates.size(); ++c) {
+    const head_class tried = class_of(candidates[c].policy);
+    const double recovery = head.candidates[c].recovery;
+    if (tried.kind != head_kind::global && recovery >= required) return std::nullopt;
+    if (tried.frequent) best = std::max(best.value_or(0.0), recovery);
+  }
+  return best;
+}
+
+// Where they do not suffice a head keeps everything, so with fewer heavy hitters a cache may grow.
+void print_unserved(const headwise::blueprint& plan,
+                    std::span<const headwise::candidate> candidates, double required) {
+  std::size_t heads = 0;
+  double sum = 0.0;
+  for (const headwise::head_plan& head : plan.heads)
+    if (const std::optional<double> best = best_of_hitters(head, candidates, required)) {
+      sum += *best;
+      ++heads;
+    }
+  if (heads == 0) return;
+  std::cout << "  " << heads << (heads == 1 ? " head keeps" : " heads keep")
+            << " every token although heavy hitters were tried: they recover at best "
+            << fixed(sum / static_cast<double>(heads), 3) << " on average, and "
+            << fixed(required, 3)
+            << " is asked; try a larger --heavy-hitters, a lower --target, or --budget\n";
 }
 
 // "b.json" and 0.9: "b_0.9.json".
@@ -167,7 +201,10 @@ void run_profile(const profile_options& options) {
     headwise::blueprint plan = found ? found->plan : work.plan(classify, archive.fingerprint());
     plan.origin.sources = sources;
     write_blueprint(file.path, plan);
-    if (&file == &files.front()) print_summary(plan);
+    if (&file == &files.front()) {
+      print_summary(plan);
+      print_unserved(plan, work.candidates(), headwise::required_recovery(classify));
+    }
     if (found) print_loss(*found, *loss, options.text);
     std::cout << "written: " << file.path.string() << '\n';
   }

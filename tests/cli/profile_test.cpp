@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
+#include <sstream>
 
 #include "loss_limit.hpp"
 #include "made_pipeline.hpp"
 #include "numbers.hpp"
 
+#include "support/made_maps.hpp"
 #include "support/random.hpp"
 
 namespace headwise_tests {
@@ -209,6 +212,78 @@ TEST_F(MaxLoss, RefusesMapsOfAnotherModelAndOutputsThatAreInputs) {
     EXPECT_TRUE(contains(refused.err, input)) << refused.err;
     EXPECT_TRUE(read_file(path(input)) == before);
   }
+}
+
+// Maps of 40 tokens: in layer 0 both query heads look at eight tokens, every third from the third
+// on, and at the query's own; in layer 1 at that alone.
+std::string maps_with_eight_hitters() {
+  constexpr std::size_t n = 40;
+  std::vector<double> far(n * n, 0.0), near(n * n, 0.0);
+  for (std::size_t query = 0; query < n; ++query) {
+    near[query * n + query] = 1.0;
+    const std::size_t seen = std::min<std::size_t>(8, (query + 1) / 3);
+    far[query * n + query] = seen == 0 ? 1.0 : 0.125;
+    for (std::size_t hitter = 0; hitter < seen; ++hitter)
+      far[query * n + 3 * hitter + 2] += 0.875 / static_cast<double>(seen);
+  }
+  std::vector<made_tensor> tensors;
+  for (const auto* const weights : {&far, &near}) {
+    const std::string one = elements("F32", *weights);
+    tensors.push_back(
+        {"0." + std::to_string(tensors.size()) + ".attention", "F32", "[2, 40, 40]", one + one});
+  }
+  std::vector<std::int64_t> ids(n);
+  std::iota(ids.begin(), ids.end(), 100);
+  tensors.push_back(tokens_tensor("0", ids));
+  return safetensors_of(map_metadata(2), tensors);
+}
+
+TEST_F(Profile, SaysWhereFewerHeavyHittersMakeALargerCache) {
+  folder_.write("maps", maps_with_eight_hitters());
+  struct outcome {
+    std::size_t globals = 0;
+    double rows = 0.0, best = 0.0;  // best: of the hitters of layer 0
+    std::string said;               // the lines about heavy hitters
+  };
+  const auto with_hitters = [&](const std::string& shares, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--windows", "2,4", "--no-learned"});
+    if (!shares.empty()) more.insert(more.end(), {"--heavy-hitters", shares});
+    const tool_result profiled = profile_with(more);
+    EXPECT_EQ(profiled.code, 0) << profiled.err;
+    const headwise::blueprint plan = written();
+    outcome o;
+    for (const headwise::head_plan& head : plan.heads) {
+      o.globals += head.name == "global" ? 1U : 0U;
+      o.rows += head.resident_fraction / 2;
+    }
+    for (const headwise::candidate_recovery& c : plan.heads.front().candidates)
+      if (contains(c.name, "+frequent(")) o.best = std::max(o.best, c.recovery);
+    std::istringstream lines(profiled.out);
+    for (std::string line; std::getline(lines, line);)
+      if (contains(line, "heavy hitters")) o.said += line + "\n";
+    return o;
+  };
+  const outcome many = with_hitters("0.3"), few = with_hitters("0.1");
+  EXPECT_EQ(many.globals, 0U);
+  EXPECT_EQ(many.said, "");
+  EXPECT_EQ(few.globals, 1U);
+  EXPECT_GT(few.rows, many.rows + 0.25);
+  EXPECT_LT(few.best, 0.95);
+  EXPECT_EQ(few.said,
+            "  1 head keeps every token although heavy hitters were tried: they recover "
+            "at best " +
+                headwise_tool::fixed(few.best, 3) +
+                " on average, and 0.950 is asked; try a larger --heavy-hitters, a lower "
+                "--target, or --budget\n");
+  // The best of several, and what is asked by another criterion.
+  EXPECT_EQ(with_hitters("0.05,0.1").said, few.said);
+  EXPECT_EQ(with_hitters("0.1,0.3").said, "");
+  EXPECT_TRUE(contains(with_hitters("0.1", {"--criterion", "distance"}).said, "0.975 is asked"));
+  // Nothing where none were tried, or where a budget does not owe the head its target.
+  EXPECT_EQ(with_hitters("").globals, 1U);
+  EXPECT_EQ(with_hitters("").said, "");
+  EXPECT_EQ(with_hitters("0.1", {"--budget", "100%"}).globals, 1U);
+  EXPECT_EQ(with_hitters("0.1", {"--budget", "100%"}).said, "");
 }
 
 }  // namespace
