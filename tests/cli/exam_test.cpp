@@ -142,6 +142,22 @@ TEST(make_exams, are_as_long_as_their_pieces_allow) {
       }
 }
 
+// Of one piece, two, three ...: what just fits is taken, and with a token less one piece less.
+TEST(make_exams, take_a_piece_that_just_fits) {
+  const speller model;
+  for (const task_kind kind : made_kinds) {
+    const auto made = [&](std::size_t length) {
+      return make_exams(model, task(kind, 1), length).front().ids;
+    };
+    std::size_t length = 2000;
+    for (int i = 0; i < 9; ++i) {
+      const token_ids ids = made(length);
+      EXPECT_EQ(made(ids.size()), ids) << to_string(kind);
+      length = ids.size() - 1;
+    }
+  }
+}
+
 TEST(make_exams, ask_for_the_end_of_their_text) {
   for (const spelling& how : {spelling{}, spelling{true, false}, spelling{true, true}})
     for (const task_kind kind : made_kinds) {
@@ -151,6 +167,7 @@ TEST(make_exams, ask_for_the_end_of_their_text) {
         const std::string before = model.text(
             {e.ids.begin(), e.ids.begin() + static_cast<std::ptrdiff_t>(e.first_answer)});
         ASSERT_FALSE(answer.empty());
+        EXPECT_EQ(how.begins, e.ids.front() == 256);
         // One blank, and what the fact says: the tokens that stand there.
         EXPECT_EQ(answer.find_first_not_of(' '), 1U) << answer;
         const char* const opening = kind == task_kind::passkey      ? "The pass key is"
