@@ -224,6 +224,7 @@ void print_suite(std::ostream& out, const suite& what, const suite_outcome& outc
         out << "|\n";
       }
     }
+    for (const std::string& finding : findings(what, group)) out << '\n' << finding << '\n';
   }
 }
 
