@@ -7,6 +7,7 @@
 #include <set>
 
 #include "made_pipeline.hpp"
+#include "numbers.hpp"
 #include "suite_results.hpp"
 
 namespace headwise_tests {
@@ -68,11 +69,17 @@ TEST_F(Suite, RunsEveryPlanWithinItsShare) {
   EXPECT_EQ(plans.size(), 11U);
   EXPECT_EQ(results().front().kept_rows, 1.0);
   const std::string page = read_file(path("suite.html"));
-  for (const char* part : {"prose, 100 tokens", "by layer", "<svg", "What the heads keep"})
+  for (const char* part :
+       {"prose, 3 texts of 100 tokens, rows in f16", "by layer", "<svg", "What the heads keep"})
     EXPECT_TRUE(contains(page, part)) << part;
   for (const char* outside : {"href", "url(", "@import", "<script", "src=\"http"})
     EXPECT_FALSE(contains(page, outside)) << outside;
   EXPECT_TRUE(contains(ran.out, "| ours, 60 % |")) << ran.out;
+  for (const std::string& shown : {page, ran.out}) {
+    EXPECT_TRUE(contains(shown, "beside ours"));
+    EXPECT_TRUE(contains(shown, "No more than 1 % above the full cache, with the whole of"));
+  }
+  EXPECT_TRUE(contains(ran.err, "1 of at most 14: full")) << ran.err;
 }
 
 TEST_F(Suite, FindsWhatEvalFinds) {
@@ -103,10 +110,43 @@ TEST_F(Suite, GoesOnWhereItBrokeOff) {
   EXPECT_TRUE(contains(again.err, "full 1.000, prose, 100 tokens, f16: 100.0 %")) << again.err;
   EXPECT_TRUE(contains(again.err, "(known)"));
   EXPECT_FALSE(contains(ran.err, "(known)"));
-  // Other texts are not taken for known ones.
+  // Other texts are not taken for known ones, nor is another model, rows or tokens.
   json other = made_suite();
   other["tasks"][0]["samples"] = 2;
   EXPECT_FALSE(contains(run(other).err, "(known)"));
+  other = made_suite();
+  other["row_types"] = {"bf16"};
+  EXPECT_FALSE(contains(run(other).err, "(known)"));
+  std::string text = read_file(path("text.txt"));
+  std::swap(text[1], text[2]);
+  folder_.write("text.txt", text);
+  EXPECT_FALSE(contains(run(made_suite()).err, "(known)"));
+  EXPECT_TRUE(contains(run(made_suite()).err, "(known)"));
+  folder_.write("model.gguf", made_model{.seed = 2}.file().bytes());  // of the same name and size
+  EXPECT_FALSE(contains(run(made_suite()).err, "(known)"));
+}
+
+// A plan may be profiled on maps of its own; rows of all types are measured against the first's.
+TEST_F(Suite, ProfilesAPlanOnItsOwnMaps) {
+  ASSERT_EQ(record("text.txt", "others", "30").code, 0);
+  json suite = made_suite();
+  suite["plans"].erase(suite["plans"].begin() + 2, suite["plans"].end());
+  suite["plans"][1]["shares"] = {0.5};
+  json own = suite["plans"][1];
+  own["name"] = "on others";
+  own["maps"] = {"others"};
+  suite["plans"].push_back(own);
+  suite["row_types"] = {"f16", "int8_row"};
+  const tool_result ran = run(suite);
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto all = results();
+  ASSERT_EQ(all.size(), 6U);
+  EXPECT_NE(all[2].key, all[4].key);  // "ours" and "on others", f16
+  EXPECT_TRUE(contains(ran.out, "rows in int8_row")) << ran.out;
+  const headwise_tool::interval change = perplexity_change(all[1], all[0]);
+  EXPECT_NE(change.value, 0.0);  // of rounded rows, full against full
+  const std::string bracket = headwise_tool::percent(change.value, 1);
+  EXPECT_TRUE(contains(ran.out, bracket + " (")) << ran.out << bracket;
 }
 
 // The keys of figures tell what their plans keep.
