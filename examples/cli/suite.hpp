@@ -32,26 +32,28 @@ enum class plan_kind {
   budget_by_layer,  // the same, one choice for all heads of a layer
   target,           // the profile's, a target for each head
   target_by_layer,
+  shuffled,        // the budget's policies, dealt to the heads at random
   window,          // one for every head
   sinks_window,    // the same behind the sinks (StreamingLLM)
   heavy_hitters,   // half of the rows for the last tokens, half for the most attended (H2O)
-  two_classes,     // heads that need it keep everything, others sinks and a window (DuoAttention)
+  two_classes,     // heads that need it keep everything, others sinks and a window (after
+                   // DuoAttention)
   random_classes,  // the same, on heads drawn at random
   middle_global,   // by hand: sinks and a window, but everything in the middle third of the layers
   edges_global,    // the reverse
   blueprint,       // a file
 };
 inline constexpr plan_kind plan_kinds[] = {
-    plan_kind::full,           plan_kind::budget,          plan_kind::budget_by_layer,
-    plan_kind::target,         plan_kind::target_by_layer, plan_kind::window,
-    plan_kind::sinks_window,   plan_kind::heavy_hitters,   plan_kind::two_classes,
-    plan_kind::random_classes, plan_kind::middle_global,   plan_kind::edges_global,
-    plan_kind::blueprint};
+    plan_kind::full,         plan_kind::budget,          plan_kind::budget_by_layer,
+    plan_kind::target,       plan_kind::target_by_layer, plan_kind::shuffled,
+    plan_kind::window,       plan_kind::sinks_window,    plan_kind::heavy_hitters,
+    plan_kind::two_classes,  plan_kind::random_classes,  plan_kind::middle_global,
+    plan_kind::edges_global, plan_kind::blueprint};
 [[nodiscard]] constexpr std::string_view to_string(plan_kind kind) noexcept {
   constexpr std::string_view names[] = {
-      "full",          "budget",       "budget_by_layer", "target",      "target_by_layer",
-      "window",        "sinks_window", "heavy_hitters",   "two_classes", "random_classes",
-      "middle_global", "edges_global", "blueprint"};
+      "full",           "budget",        "budget_by_layer", "target",        "target_by_layer",
+      "shuffled",       "window",        "sinks_window",    "heavy_hitters", "two_classes",
+      "random_classes", "middle_global", "edges_global",    "blueprint"};
   return names[static_cast<std::size_t>(kind)];
 }
 // Whether its levels are targets, and no shares.
@@ -61,9 +63,19 @@ inline constexpr plan_kind plan_kinds[] = {
 [[nodiscard]] constexpr bool has_shares(plan_kind kind) noexcept {
   return kind != plan_kind::full && kind != plan_kind::blueprint && !is_by_target(kind);
 }
+// Whether it is what the profile makes of a share.
+[[nodiscard]] constexpr bool is_within_budget(plan_kind kind) noexcept {
+  return kind == plan_kind::budget || kind == plan_kind::budget_by_layer ||
+         kind == plan_kind::shuffled;
+}
 [[nodiscard]] constexpr bool needs_profile(plan_kind kind) noexcept {
-  return (kind >= plan_kind::budget && kind <= plan_kind::target_by_layer) ||
-         kind == plan_kind::two_classes;
+  return is_within_budget(kind) || is_by_target(kind) || kind == plan_kind::two_classes;
+}
+[[nodiscard]] constexpr bool has_window(plan_kind kind) noexcept {
+  return kind == plan_kind::two_classes || kind == plan_kind::random_classes;
+}
+[[nodiscard]] constexpr bool is_drawn(plan_kind kind) noexcept {
+  return kind == plan_kind::shuffled || kind == plan_kind::random_classes;
 }
 
 struct plan_family {

@@ -3,6 +3,7 @@
 #include "suite_plans.hpp"
 
 #include <algorithm>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -25,29 +26,29 @@ std::string streaming_name(token_count window) {
   return "streaming(" + std::to_string(window) + ")";
 }
 
-headwise::profiler<> profiled_maps(const suite& what, const headwise::map_archive& archive,
-                                   token_count length) {
+headwise::measure_options ladder_of(const suite& what, token_count length) {
   headwise::measure_options how;
-  how.length = length;
   const bool within_budget =
-      std::any_of(what.plans.begin(), what.plans.end(), [](const plan_family& family) {
-        return family.kind == plan_kind::budget || family.kind == plan_kind::budget_by_layer;
-      });
+      std::any_of(what.plans.begin(), what.plans.end(),
+                  [](const plan_family& family) { return is_within_budget(family.kind); });
   if (!what.windows.empty())
     how.ladder.windows = what.windows;
   else if (within_budget)
     how.ladder.windows = headwise::budget_windows(length);
   how.ladder.heavy_hitters = what.heavy_hitters;
   how.ladder.even_pools = what.even_pools;
-  for (const plan_family& family : what.plans) {
-    const std::string name = streaming_name(family.window);
-    const bool known = std::any_of(how.candidates.begin(), how.candidates.end(),
-                                   [&](const headwise::candidate& c) { return c.name == name; });
-    if (family.kind == plan_kind::two_classes && !known)
-      how.candidates.push_back(
-          {name, headwise::window_head(family.window, true, archive.rules(), length).policy});
-  }
-  return measure(archive, how, std::max(1U, std::thread::hardware_concurrency()));
+  return how;
+}
+headwise::measure_options streaming_heads_of(const suite& what, const headwise::token_rules& rules,
+                                             token_count length) {
+  headwise::measure_options how;
+  how.use_ladder = false;
+  std::set<token_count> windows;
+  for (const plan_family& family : what.plans)
+    if (family.kind == plan_kind::two_classes && windows.insert(family.window).second)
+      how.candidates.push_back({streaming_name(family.window),
+                                headwise::window_head(family.window, true, rules, length).policy});
+  return how;
 }
 
 }  // namespace
@@ -58,12 +59,29 @@ suite_plans::suite_plans(const model_facts& model, const suite& what, token_coun
                                       {sinks, {}});
   like_.model = model.fingerprint;
   like_.origin.length = length;
-  for (const plan_family& family : what.plans) {
-    if (!needs_profile(family.kind) || profiles_.contains(family.maps)) continue;
-    const headwise::map_archive archive(family.maps);
-    if (profiles_.empty()) like_.tokens = archive.rules();
-    profiles_.emplace(family.maps, profiled_maps(what, archive, length));
-  }
+  for (const plan_family& family : what.plans)
+    if (needs_profile(family.kind)) read_maps(family);
+}
+
+void suite_plans::read_maps(const plan_family& family) {
+  const bool is_order = family.kind == plan_kind::two_classes;
+  by_maps& measured = is_order ? needs_ : profiles_;
+  if (measured.contains(family.maps)) return;
+  const headwise::map_archive archive(family.maps);
+  blueprint of_maps = like_;
+  of_maps.shape = archive.shape();
+  of_maps.model = archive.fingerprint();
+  require_match(of_maps, family.maps.front(), model_, suite_.model);
+  if (profiles_.empty() && needs_.empty()) like_.tokens = archive.rules();
+  if (archive.rules() != like_.tokens)
+    headwise::raise(headwise::error_code::shape_mismatch, family.maps.front().string(),
+                    "sinks or token classes of their own",
+                    "those of the first maps of the suite, as all plans share them");
+  headwise::measure_options how =
+      is_order ? streaming_heads_of(suite_, archive.rules(), length_) : ladder_of(suite_, length_);
+  how.length = length_;
+  measured.emplace(family.maps,
+                   measure(archive, how, std::max(1U, std::thread::hardware_concurrency())));
 }
 
 std::optional<blueprint> suite_plans::make(const plan_family& family, double level) const {
@@ -74,6 +92,8 @@ std::optional<blueprint> suite_plans::make(const plan_family& family, double lev
       return read_matching_blueprint(family.file, model_, suite_.model);
     case plan_kind::budget:
     case plan_kind::budget_by_layer:
+    case plan_kind::shuffled:
+      return within_budget(family, level);
     case plan_kind::target:
     case plan_kind::target_by_layer:
       return profiled(family, level);
@@ -93,6 +113,16 @@ blueprint suite_plans::profiled(const plan_family& family, double level) const {
   if (family.kind == plan_kind::target_by_layer || family.kind == plan_kind::budget_by_layer)
     how.granularity = headwise::plan_granularity::layer;
   return profiles_.at(family.maps).plan(how, model_.fingerprint);
+}
+
+std::optional<blueprint> suite_plans::within_budget(const plan_family& family, double share) const {
+  try {
+    const blueprint plan = profiled(family, share);
+    return family.kind == plan_kind::shuffled ? headwise::shuffled_plan(plan, family.seed) : plan;
+  } catch (const headwise::error& e) {
+    if (e.code() == headwise::error_code::out_of_range) return std::nullopt;
+    throw;
+  }
 }
 
 std::optional<blueprint> suite_plans::by_rule(const plan_family& family, double share) const {
@@ -124,8 +154,7 @@ std::optional<blueprint> suite_plans::two_classes(const plan_family& family, dou
   const std::vector<std::size_t> order =
       family.kind == plan_kind::random_classes
           ? headwise::random_order(like_.heads.size(), family.seed)
-          : headwise::order_by_need(profiles_.at(family.maps).plan({}),
-                                    streaming_name(family.window));
+          : headwise::order_by_need(needs_.at(family.maps).plan({}), streaming_name(family.window));
   const head_plan local = headwise::window_head(family.window, true, like_.tokens, length_);
   const auto plan_of = [&](std::size_t globals) {
     return headwise::two_class_plan(like_, order, globals, local);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plans of a suite at one length: from maps, each set of which is read once, or by a rule.
+// The plans of a suite at one length: from maps or by a rule. A set of maps is read once for all
+// profiled plans, and once more where heads are ordered for two classes: what that measures is no
+// candidate of the others.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +20,8 @@ namespace headwise_tool {
 
 class suite_plans {
  public:
-  // Reads the maps where a plan needs them. Both must outlive it. Throws headwise::error.
+  // Reads the maps where a plan needs them. Both must outlive it. Throws headwise::error, also on
+  // maps of another model, and on sets of maps whose token rules differ.
   suite_plans(const model_facts& model, const suite& what, headwise::token_count length);
 
   // nullopt where the smallest of the family is expected to hold more than the share.
@@ -26,7 +29,10 @@ class suite_plans {
                                                         double level) const;
 
  private:
+  void read_maps(const plan_family& family);
   [[nodiscard]] headwise::blueprint profiled(const plan_family& family, double level) const;
+  [[nodiscard]] std::optional<headwise::blueprint> within_budget(const plan_family& family,
+                                                                 double share) const;
   [[nodiscard]] std::optional<headwise::blueprint> by_rule(const plan_family& family,
                                                            double share) const;
   [[nodiscard]] std::optional<headwise::blueprint> two_classes(const plan_family& family,
@@ -36,7 +42,9 @@ class suite_plans {
   const suite& suite_;
   headwise::token_count length_;
   headwise::blueprint like_;  // shape, model and token rules of every plan
-  std::map<std::vector<std::filesystem::path>, headwise::profiler<>> profiles_;  // by their maps
+  using by_maps = std::map<std::vector<std::filesystem::path>, headwise::profiler<>>;
+  by_maps profiles_;  // of what plans choose from
+  by_maps needs_;     // of what heads lose that stream
 };
 
 }  // namespace headwise_tool

@@ -123,9 +123,10 @@ namespace detail {
   return uniform_plan(like, window_head(window, false, like.tokens, length), length);
 }
 
-// The first `globals` heads of `order` keep everything, all others are `local`. With heads in the
-// order of their need that is what DuoAttention does (arXiv:2410.10819). order: [heads], each once;
-// globals: at most that many.
+// The first `globals` heads of `order` keep everything, all others are `local`: two classes of
+// heads after DuoAttention (arXiv:2410.10819). Which are global is learned there, a gate for each
+// head by training; here order_by_need() counts the attention that heads lose. order: [heads], each
+// once; globals: at most that many.
 [[nodiscard]] inline blueprint two_class_plan(const blueprint& like,
                                               std::span<const std::size_t> order,
                                               std::size_t globals, const head_plan& local) {
