@@ -3,6 +3,7 @@
 #include "suite.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <set>
 #include <string_view>
@@ -38,6 +39,19 @@ void for_each_of(const json_cursor& from, std::string_view name, Fn&& fn) {
 template <class Items>
 void require_some(const json_cursor& from, std::string_view name, const Items& items) {
   if (items.empty()) from.at(name).fail(error_code::missing, "at least one");
+}
+
+// Refuses a member that means nothing to a plan, or a task, of this kind.
+struct member_use {
+  std::string_view name;
+  bool used = false;
+};
+void require_used(const json_cursor& from, std::string_view kind,
+                  std::initializer_list<member_use> members) {
+  for (const auto& [name, used] : members)
+    if (!used && from.contains(name))
+      from.at(name).fail(error_code::malformed,
+                         "no '" + std::string(name) + "' of kind '" + std::string(kind) + "'");
 }
 
 class suite_reader {
@@ -102,6 +116,13 @@ class suite_reader {
     plan.kind = one_of(from.at("kind"), plan_kinds);
     from.require_known({"name", "kind", "shares", "targets", "window", "seed", "file", "maps"});
     const bool by_target = is_by_target(plan.kind);
+    require_used(from, to_string(plan.kind),
+                 {{"shares", has_shares(plan.kind)},
+                  {"targets", by_target},
+                  {"window", has_window(plan.kind)},
+                  {"seed", is_drawn(plan.kind)},
+                  {"file", plan.kind == plan_kind::blueprint},
+                  {"maps", needs_profile(plan.kind)}});
     const char* const levels = by_target ? "targets" : "shares";
     if (!by_target && !has_shares(plan.kind)) {
       plan.levels = {1.0};
@@ -131,7 +152,9 @@ class suite_reader {
     options.name = name(from, task_names_);
     options.kind = one_of(from.at("kind"), task_kinds);
     from.require_known({"name", "kind", "text", "samples", "seed"});
-    if (options.kind == task_kind::text) options.text = path(from.at("text"));
+    const bool is_text = options.kind == task_kind::text;
+    require_used(from, to_string(options.kind), {{"text", is_text}, {"seed", !is_text}});
+    if (is_text) options.text = path(from.at("text"));
     if (from.contains("samples"))
       options.samples = from.at("samples").integer<std::size_t>(1, 1'000'000);
     if (from.contains("seed"))
