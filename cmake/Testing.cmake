@@ -22,7 +22,8 @@ function(headwise_add_tests group)
     set(watch "${PROJECT_SOURCE_DIR}/tests/support/allocation_watch.cpp")
     set_source_files_properties("${watch}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     add_executable(headwise_${group}_tests ${arg_SOURCES} "${watch}")
-    target_include_directories(headwise_${group}_tests PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+    target_include_directories(headwise_${group}_tests PRIVATE "${PROJECT_SOURCE_DIR}/tests"
+                                                               "${PROJECT_SOURCE_DIR}/examples")
     target_link_libraries(headwise_${group}_tests PRIVATE headwise_development GTest::gtest_main ${arg_LINKS})
     gtest_discover_tests(
         headwise_${group}_tests

@@ -3,7 +3,6 @@
 #include "small_engine.hpp"
 
 #include "llama/session.hpp"
-#include "llama/vocabulary_classes.hpp"
 
 #include "headwise/io/map_writer.hpp"
 

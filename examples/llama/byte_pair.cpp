@@ -4,12 +4,16 @@
 
 #include <algorithm>
 
-#include "unicode.hpp"
+#include "vocabulary/unicode.hpp"
 
 #include "headwise/core/printable.hpp"
 
 namespace llama_example {
 namespace {
+
+using headwise_vocabulary::append_utf8;
+using headwise_vocabulary::code_point;
+using headwise_vocabulary::decode_utf8;
 
 constexpr std::string_view merges_key = "tokenizer.ggml.merges";
 constexpr std::string_view rule_key = "tokenizer.ggml.pre";

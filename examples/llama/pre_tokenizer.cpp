@@ -7,10 +7,14 @@
 #include <span>
 #include <utility>
 
-#include "unicode.hpp"
+#include "vocabulary/unicode.hpp"
 
 namespace llama_example {
 namespace {
+
+using headwise_vocabulary::code_point;
+using headwise_vocabulary::code_point_kind;
+using headwise_vocabulary::decode_utf8;
 
 struct named_rule {
   std::string_view name;

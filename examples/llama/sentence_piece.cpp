@@ -7,10 +7,13 @@
 #include <optional>
 
 #include "symbol_merge.hpp"
-#include "unicode.hpp"
+#include "vocabulary/unicode.hpp"
 
 namespace llama_example {
 namespace {
+
+using headwise_vocabulary::code_point;
+using headwise_vocabulary::decode_utf8;
 
 constexpr std::string_view scores_key = "tokenizer.ggml.scores";
 constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581

@@ -121,4 +121,10 @@ std::string tokenizer::decode(std::span<const std::int32_t> ids) const {
   return text;
 }
 
+headwise::token_rules vocabulary_rules(const tokenizer& tokens, headwise::token_count sink_count) {
+  return headwise_vocabulary::make_token_rules(tokens.size(), sink_count, [&](std::int32_t id) {
+    return headwise_vocabulary::classes_of(tokens.piece(id), tokens.kind(id));
+  });
+}
+
 }  // namespace llama_example

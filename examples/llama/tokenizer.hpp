@@ -65,4 +65,9 @@ class tokenizer {
   bool adds_bos_;
 };
 
+// The ids of each class, as vocabulary/token_classes.hpp says. The first sink_count positions are
+// sinks. O(bytes of the vocabulary).
+[[nodiscard]] headwise::token_rules vocabulary_rules(const tokenizer& tokens,
+                                                     headwise::token_count sink_count);
+
 }  // namespace llama_example

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "vocabulary_hash.hpp"
+#include "vocabulary/vocabulary_hash.hpp"
 
 namespace llama_example {
 namespace {
@@ -50,7 +50,7 @@ std::optional<std::int32_t> vocabulary::find(std::string_view text) const noexce
 }
 
 std::string vocabulary::hash() const {
-  vocabulary_hash hash;
+  headwise_vocabulary::vocabulary_hash hash;
   for (std::size_t id = 0; id < texts_.size(); ++id)
     hash.add(static_cast<std::int32_t>(kinds_[id]), texts_[id]);
   return hash.digits();

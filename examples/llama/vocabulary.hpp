@@ -4,7 +4,6 @@
 
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,17 +12,11 @@
 #include <vector>
 
 #include "gguf.hpp"
+#include "vocabulary/token_classes.hpp"
 
 namespace llama_example {
 
-enum class token_kind : std::int32_t {
-  normal = 1,
-  unknown = 2,
-  control = 3,
-  user_defined = 4,
-  unused = 5,
-  byte = 6
-};
+using headwise_vocabulary::token_kind;
 
 class vocabulary {
  public:
@@ -40,7 +33,7 @@ class vocabulary {
   [[nodiscard]] std::optional<std::int32_t> find(std::string_view text) const noexcept;
   [[nodiscard]] std::optional<std::int32_t> unknown() const noexcept { return unknown_; }
 
-  // As vocabulary_hash.hpp says.
+  // As vocabulary/vocabulary_hash.hpp says.
   [[nodiscard]] std::string hash() const;
 
  private:

@@ -16,14 +16,11 @@ namespace {
 using headwise::error_code;
 using headwise::position;
 
-headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
-                                          const emulation_options& options) {
+headwise::token_classifier checked_classifier(llama_model& model, const headwise::blueprint& plan,
+                                              const emulation_options& options) {
+  require_sizes("emulation_options", {options.capacity, options.micro_batch});
   require_supported(model, options.context);
-  const headwise::model_fingerprint fingerprint = fingerprint_of(model);
-  headwise::require_match(plan, shape_of(model), fingerprint);
-  if (options.capacity == 0 || options.micro_batch == 0)
-    headwise::raise(error_code::invalid_argument, "emulation_options", "0 tokens", "at least 1");
-  return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
+  return classifier_for(plan, model);
 }
 
 std::vector<headwise::builtin_policies::variant> make_plan(const headwise::blueprint& plan) {
@@ -44,7 +41,7 @@ std::vector<headwise::builtin_policies::variant> make_plan(const headwise::bluep
 emulation::emulation(llama_model& model, const headwise::blueprint& plan,
                      const emulation_options& options)
     : shape_(shape_of(model)),
-      classifier_(classifier_for(model, plan, options)),
+      classifier_(checked_classifier(model, plan, options)),
       plan_(make_plan(plan)),
       lifetimes_(plan_.size() * options.capacity),
       context_(model, options.context, options.capacity, options.micro_batch,
@@ -52,22 +49,32 @@ emulation::emulation(llama_model& model, const headwise::blueprint& plan,
                [this](const watched_context::layer_view& logits) { hide(logits); }) {}
 
 std::span<const float> emulation::feed(std::span<const llama_token> ids) {
-  headwise::rows<const float> logits;
-  while (!ids.empty()) {
-    const auto some = ids.first(std::min(ids.size(), context_.micro_batch()));
-    ids = ids.subspan(some.size());
-    logits = run(some, false);
-  }
-  return {logits.data, logits.width};
+  headwise::rows<const float> last;
+  run_all(ids, false, [&](position, headwise::rows<const float> logits) { last = logits; });
+  return {last.data, last.width};
 }
 
 void emulation::feed(std::span<const llama_token> ids, const logits_visitor& visit) {
+  run_all(ids, true, visit);
+}
+
+void emulation::run_all(std::span<const llama_token> ids, bool all_logits,
+                        const logits_visitor& visit) {
+  // Takes back what micro-batches before the one that failed appended.
+  struct length_guard {
+    watched_context* context;
+    headwise::token_count length;
+    ~length_guard() {
+      if (context != nullptr) context->shorten(length);
+    }
+  } guard{&context_, length()};
   while (!ids.empty()) {
     const auto some = ids.first(std::min(ids.size(), context_.micro_batch()));
     ids = ids.subspan(some.size());
     const position first = length();
-    visit(first, run(some, true));
+    visit(first, run(some, all_logits));
   }
+  guard.context = nullptr;
 }
 
 headwise::rows<const float> emulation::run(std::span<const llama_token> ids, bool all_logits) {

@@ -43,12 +43,7 @@ graph_hook::graph_hook(std::uint32_t layers) : facts_(layers), bindings_(layers 
 }
 
 void graph_hook::install(llama_context_params& params) noexcept {
-  other_abort_ = params.abort_callback;
-  other_abort_data_ = params.abort_callback_data;
-  params.cb_eval = &graph_hook::on_node;
-  params.cb_eval_user_data = this;
-  params.abort_callback = &graph_hook::on_abort;
-  params.abort_callback_data = this;
+  other_abort_ = install_callbacks(params, &graph_hook::on_node, &graph_hook::on_abort, this);
 }
 
 void graph_hook::begin(std::size_t tokens) noexcept {
@@ -74,8 +69,7 @@ bool graph_hook::on_node(ggml_tensor* node, bool ask, void* self) noexcept {
 
 bool graph_hook::on_abort(void* self) noexcept {
   const graph_hook& hook = *static_cast<const graph_hook*>(self);
-  return hook.failure_.load(std::memory_order_relaxed) != nullptr ||
-         (hook.other_abort_ != nullptr && hook.other_abort_(hook.other_abort_data_));
+  return hook.failure() != nullptr || hook.other_abort_.wanted();
 }
 
 void graph_hook::on_custom(ggml_tensor* node, int index, int count, void* data) noexcept {

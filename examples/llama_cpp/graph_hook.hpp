@@ -8,8 +8,7 @@
 //   overwrite  the graph stops behind each node: rows are read off, the output is overwritten. The
 //              attention runs in the thread that decodes, and llama.cpp's own for nothing beside it
 //   op_swap    before the graph runs, the nodes become GGML_OP_CUSTOM, so that the rows are kept
-//   and
-//              attended to in llama.cpp's own threads, and nothing runs twice. Graphs are used
+//              and attended to in llama.cpp's own threads, and nothing runs twice. Graphs are used
 //              again, and so are their changed nodes: once swapped, a context stays so
 //
 // A callback cannot return an error: returning false would end the graph in silence and half done.
@@ -19,11 +18,11 @@
 
 #include <array>
 #include <atomic>
-#include <string>
 #include <vector>
 
 #include <llama.h>
 
+#include "callbacks.hpp"
 #include "graph_nodes.hpp"
 #include "row_store.hpp"
 
@@ -89,8 +88,7 @@ class graph_hook {
   std::size_t tokens_ = 0;
   std::atomic<std::size_t> nodes_run_{0};
   std::atomic<const char*> failure_{nullptr};
-  ggml_abort_callback other_abort_ = nullptr;
-  void* other_abort_data_ = nullptr;
+  other_abort other_abort_;
 };
 
 }  // namespace headwise_llama_cpp

@@ -22,8 +22,15 @@ struct handle_deleter {
 using model_handle = std::unique_ptr<llama_model, handle_deleter>;
 using context_handle = std::unique_ptr<llama_context, handle_deleter>;
 
-[[nodiscard]] inline model_handle load_model(
-    const std::filesystem::path& path, llama_model_params params = llama_model_default_params()) {
+// llama.cpp's defaults, but every layer on the CPU, where the adapter's attention is.
+[[nodiscard]] inline llama_model_params cpu_model_params() {
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = 0;
+  return params;
+}
+
+[[nodiscard]] inline model_handle load_model(const std::filesystem::path& path,
+                                             llama_model_params params = cpu_model_params()) {
   model_handle model(llama_model_load_from_file(path.string().c_str(), params));
   if (!model)
     headwise::raise(headwise::error_code::unreadable, path.string(), "what llama.cpp refuses",

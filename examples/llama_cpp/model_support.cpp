@@ -3,6 +3,7 @@
 #include "model_support.hpp"
 
 #include <charconv>
+#include <limits>
 
 #include "headwise/core/error.hpp"
 
@@ -35,6 +36,13 @@ void require_row_type(const char* name, ggml_type type) {
                   "headwise stores rows is an option of its own");
 }
 
+void require_count(const std::string& name, std::size_t got, std::size_t most) {
+  if (got == 0) headwise::raise(error_code::invalid_argument, name, "0", "at least 1");
+  if (got > most)
+    headwise::raise(error_code::out_of_range, name, std::to_string(got),
+                    "at most " + std::to_string(most));
+}
+
 void require_kind(const llama_model& model) {
   if (llama_model_is_recurrent(&model) || llama_model_is_hybrid(&model))
     refuse(model, "recurrent layers", "attention in every layer");
@@ -42,6 +50,9 @@ void require_kind(const llama_model& model) {
     refuse(model, "a diffusion model", "a model that writes one token after the other");
   if (llama_model_has_encoder(&model) || !llama_model_has_decoder(&model))
     refuse(model, "an encoder", "a decoder alone");
+  if (metadata(model, "general.architecture") == "grok")
+    refuse(model, "logits that go through a tanh, but not in llama.cpp's flash attention",
+           "one attention, whatever computes it");
   if (const std::uint32_t rank = number(model, "attention.kv_lora_rank"); rank != 0)
     refuse(model, "multi-head latent attention of rank " + std::to_string(rank),
            "keys and values that are rows of their own");
@@ -76,10 +87,24 @@ headwise::model_shape shape_of(const llama_model& model) {
   return shape;
 }
 
+std::size_t vocabulary_size(const llama_model& model) {
+  return static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)));
+}
+
+void require_sizes(const std::string& options, const text_sizes& sizes) {
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<llama_pos>::max());
+  require_count(options + ".capacity", sizes.capacity, most);
+  require_count(options + ".micro_batch", sizes.micro_batch, most);
+  require_count(options + ".sequences", sizes.sequences, llama_max_parallel_sequences());
+}
+
 void require_supported(const llama_model& model, const llama_context_params& params) {
   require_kind(model);
   require_row_type("type_k", params.type_k);
   require_row_type("type_v", params.type_v);
+  if (params.cb_eval != nullptr)
+    headwise::raise(error_code::unsupported, "llama_context_params.cb_eval",
+                    "an evaluation callback", "none: the adapter puts its own there");
   if (params.embeddings)
     headwise::raise(error_code::unsupported, "llama_context_params", "embeddings",
                     "a context that writes text");

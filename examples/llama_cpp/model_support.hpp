@@ -7,6 +7,7 @@
 // runs: handles.hpp, graph_nodes.hpp. O(1); any number of threads.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include <llama.h>
@@ -24,8 +25,20 @@ namespace headwise_llama_cpp {
 // By the file's metadata; what the layers are in truth, the first graph shows.
 [[nodiscard]] headwise::model_shape shape_of(const llama_model& model);
 
+[[nodiscard]] std::size_t vocabulary_size(const llama_model& model);
+
+// What options ask for, in tokens but for the sequences.
+struct text_sizes {
+  std::size_t capacity = 0;
+  std::size_t micro_batch = 0;
+  std::size_t sequences = 1;
+};
+// Throws headwise::error where one of them is 0 or more than llama.cpp counts. options: their name.
+void require_sizes(const std::string& options, const text_sizes& sizes);
+
 // Throws headwise::error(unsupported) on: recurrent, hybrid, diffusion and encoder models, sliding
-// windows, multi-head latent attention, quantised cache types (llama.cpp rotates their rows).
+// windows, multi-head latent attention, quantised cache types (llama.cpp rotates their rows), an
+// evaluation callback of one's own.
 void require_supported(const llama_model& model, const llama_context_params& params);
 
 // For a model with rotation factors for short and for long texts, of which llama.cpp takes those

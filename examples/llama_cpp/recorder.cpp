@@ -12,6 +12,7 @@ namespace headwise_llama_cpp {
 namespace {
 
 headwise::map_info info_of(llama_model& model, const recorder_options& options) {
+  require_sizes("recorder_options", {options.capacity, options.micro_batch});
   require_supported(model, options.context);
   return {shape_of(model), fingerprint_of(model), vocabulary_rules(model, options.sinks)};
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // recorder: what every query head of a model attended to, prompt by prompt, into a file of maps
-// that headwise profiles (io/map_writer.hpp). Any architecture that llama.cpp runs with attention
-// as tensors. Nothing is held but what a micro-batch gives. One owner thread; the model must
-// outlive it.
+// that headwise profiles (io/map_writer.hpp). Any decoder whose layers have the same heads. Nothing
+// is held but what a micro-batch gives. One owner thread; the model must outlive it.
 #pragma once
 
 #include <filesystem>
@@ -27,7 +26,8 @@ struct recorder_options {
 
 class recorder {
  public:
-  // Throws headwise::error where the model is none that the adapter takes.
+  // Throws headwise::error where the model is none that the adapter takes, or a size none that
+  // llama.cpp takes.
   recorder(llama_model& model, const recorder_options& options);
 
   // Writes the prompts' maps; done() after each. The file appears whole or not at all. Throws

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "attention_reference.hpp"
+#include "model_support.hpp"
 
 #include "headwise/core/error.hpp"
 
@@ -27,7 +28,7 @@ constexpr float tolerance_of_logits = 0.03F;
 
 // A few ids from all over the vocabulary; what they say does not matter.
 std::vector<llama_token> some_ids(const llama_model& model) {
-  const auto size = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)));
+  const std::size_t size = vocabulary_size(model);
   std::vector<llama_token> ids;
   for (std::size_t i = 0; i < all_tokens; ++i)
     ids.push_back(static_cast<llama_token>((1 + i * (size / all_tokens + 1) + i * i) % size));
@@ -121,9 +122,7 @@ row_store_sizes self_check_sizes(std::size_t workers) noexcept {
 
 std::string find_difference(const llama_model& model, hooked_context& context, graph_form form,
                             row_store& rows) {
-  const auto vocabulary =
-      static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)));
-  check_run check(context, some_ids(model), vocabulary);
+  check_run check(context, some_ids(model), vocabulary_size(model));
   graph_hook& hook = context.hook();
   const auto run = [&](graph_form as, row_store* store, attention_reference& reference,
                        std::vector<float>& logits) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "model_support.hpp"
@@ -18,40 +19,32 @@ namespace {
 using headwise::error_code;
 
 const takeover_options& checked(const takeover_options& options) {
-  const auto at_least_one = [](const char* field, std::size_t got) {
-    if (got == 0)
-      headwise::raise(error_code::invalid_argument, std::string("takeover_options.") + field, "0",
-                      "at least 1");
-  };
-  at_least_one("capacity", options.capacity);
-  at_least_one("sequences", options.sequences);
-  at_least_one("micro_batch", options.micro_batch);
-  if (options.capacity > headwise::max_length || options.micro_batch > headwise::max_length)
-    headwise::raise(
-        error_code::out_of_range, "takeover_options.capacity and micro_batch",
-        std::to_string(options.capacity) + " and " + std::to_string(options.micro_batch),
-        "at most " + std::to_string(headwise::max_length));
+  require_sizes("takeover_options", {options.capacity, options.micro_batch, options.sequences});
   return options;
 }
 
-headwise::token_classifier classifier_for(llama_model& model, const headwise::blueprint& plan,
-                                          const takeover_options& options) {
+headwise::token_classifier checked_classifier(llama_model& model, const headwise::blueprint& plan,
+                                              const takeover_options& options) {
   require_supported(model, options.context);
-  const headwise::model_fingerprint fingerprint = fingerprint_of(model);
-  headwise::require_match(plan, shape_of(model), fingerprint);
-  return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
+  return classifier_for(plan, model);
+}
+
+// Does what takes memory for a sequence's tables.
+template <class Act>
+void with_memory(std::size_t sequence, const Act& act) {
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+    headwise::raise(error_code::out_of_memory, "sequence " + std::to_string(sequence),
+                    "no memory for its tables of pages", "memory from the memory resource");
+  }
 }
 
 // Makes a sequence again what it was, unless it is told that all went well.
 class mark_guard {
  public:
   mark_guard(row_store& rows, std::size_t sequence) : rows_(&rows), sequence_(sequence) {
-    try {
-      rows.mark(sequence);
-    } catch (const std::bad_alloc&) {
-      headwise::raise(error_code::out_of_memory, "sequence " + std::to_string(sequence),
-                      "no memory for a fork", "memory for its tables of pages");
-    }
+    with_memory(sequence, [&] { rows.mark(sequence); });
   }
   mark_guard(const mark_guard&) = delete;
   mark_guard& operator=(const mark_guard&) = delete;
@@ -89,10 +82,10 @@ class takeover::open_batch {
 takeover::takeover(llama_model& model, const headwise::blueprint& plan,
                    const takeover_options& options)
     : options_(checked(options)),
-      vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
+      vocabulary_(vocabulary_size(model)),
       workers_(static_cast<std::size_t>(
           std::max({1, options.context.n_threads, options.context.n_threads_batch}))),
-      classifier_(classifier_for(model, plan, options)),
+      classifier_(checked_classifier(model, plan, options)),
       context_(make_checked_context(model)),
       rows_(make_row_store(
           options.rows, plan, options.cache,
@@ -153,15 +146,7 @@ void takeover::check_ids(std::size_t sequence, std::span<const llama_token> ids)
 std::span<const float> takeover::feed(std::size_t sequence, std::span<const llama_token> ids) {
   check_ids(sequence, ids);
   if (ids.empty()) return {};
-  // A step that fails is cancelled; only what more than one of them did must be taken back.
-  if (ids.size() <= options_.micro_batch) {
-    const open_batch open(*this);
-    add(sequence, ids, wanted::last);
-    compute();
-    rows_->commit();
-  } else {
-    run_all(sequence, ids, wanted::last, [](headwise::position, std::size_t) {});
-  }
+  run_all(sequence, ids, wanted::last, [](headwise::position, std::size_t) {});
   return {context_->logits(), vocabulary_};
 }
 
@@ -175,7 +160,9 @@ void takeover::feed(std::size_t sequence, std::span<const llama_token> ids,
 
 void takeover::run_all(std::size_t sequence, std::span<const llama_token> ids, wanted logits,
                        const std::function<void(headwise::position, std::size_t)>& visit) {
-  mark_guard guard(*rows_, sequence);
+  // A micro-batch that fails is cancelled; what those before it did must be taken back.
+  std::optional<mark_guard> before;
+  if (ids.size() > options_.micro_batch) before.emplace(*rows_, sequence);
   while (!ids.empty()) {
     const auto some = ids.first(std::min(ids.size(), options_.micro_batch));
     ids = ids.subspan(some.size());
@@ -183,10 +170,10 @@ void takeover::run_all(std::size_t sequence, std::span<const llama_token> ids, w
     const open_batch open(*this);
     add(sequence, some, logits);
     compute();
-    rows_->commit();
     visit(first, some.size());
+    rows_->commit();
   }
-  guard.drop();
+  if (before) before->drop();
 }
 
 headwise::rows<const float> takeover::step(std::span<const next_token> next) {
@@ -250,13 +237,13 @@ bool takeover::try_rollback(std::size_t sequence, headwise::token_count tokens) 
 
 void takeover::clear(std::size_t sequence) {
   check_sequence(sequence);
-  rows_->clear(sequence);
+  with_memory(sequence, [&] { rows_->clear(sequence); });
 }
 
 void takeover::fork(std::size_t from, std::size_t to) {
   check_sequence(from);
   check_sequence(to);
-  if (from != to) rows_->fork(from, to);
+  if (from != to) with_memory(to, [&] { rows_->fork(from, to); });
 }
 
 }  // namespace headwise_llama_cpp

@@ -63,7 +63,8 @@ class takeover {
   // Throws headwise::error: out_of_memory, out_of_range (ids, lengths), unsupported (llama.cpp
   // could not run, or ran another graph).
   std::span<const float> feed(std::size_t sequence, std::span<const llama_token> ids);
-  // The same, with the logits of all tokens, a micro-batch at a time.
+  // The same, with the logits of all tokens, a micro-batch at a time. What the visitor throws takes
+  // the call back; it must not call the engine.
   void feed(std::size_t sequence, std::span<const llama_token> ids, const logits_visitor& visit);
   // One token for each of several sequences, in one run of the graph: at most micro_batch, each
   // sequence once. Logits [next.size(), vocabulary], valid until the next call.
@@ -74,7 +75,10 @@ class takeover {
   [[nodiscard]] headwise::manager_stats stats() const noexcept { return rows_->stats(); }
   // As sequence::try_rollback.
   [[nodiscard]] bool try_rollback(std::size_t sequence, headwise::token_count tokens);
+  // Empties a sequence. Throws headwise::error(out_of_memory), and then it is as it was.
   void clear(std::size_t sequence);
+  // Makes `to` what `from` is; they share pages, and go on apart. Throws
+  // headwise::error(out_of_memory), and then `to` is as it was.
   void fork(std::size_t from, std::size_t to);
 
   // op_swap or overwrite, and why not op_swap; empty where it was not tried or is used.
@@ -90,7 +94,8 @@ class takeover {
   [[nodiscard]] std::unique_ptr<hooked_context> make_checked_context(llama_model& model);
   void check_sequence(std::size_t sequence) const;
   void check_ids(std::size_t sequence, std::span<const llama_token> ids) const;
-  // Runs micro-batches, and takes them all back if one fails; visit(first, count) after each.
+  // Runs micro-batches, and takes them all back if one fails; visit(first, count) once each is
+  // computed.
   void run_all(std::size_t sequence, std::span<const llama_token> ids, wanted logits,
                const std::function<void(headwise::position, std::size_t)>& visit);
   // Adds a sequence's tokens to the micro-batch that is being put together.

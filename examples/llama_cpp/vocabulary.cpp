@@ -5,16 +5,16 @@
 #include <array>
 #include <utility>
 
-#include "llama/vocabulary_classes.hpp"
-#include "llama/vocabulary_hash.hpp"
 #include "model_support.hpp"
+#include "vocabulary/token_classes.hpp"
+#include "vocabulary/vocabulary_hash.hpp"
 
 #include "headwise/core/error.hpp"
 
 namespace headwise_llama_cpp {
 namespace {
 
-using llama_example::token_kind;
+using headwise_vocabulary::token_kind;
 
 // llama.cpp turns the file's type numbers into bits; no bit is an ordinary token of a file that
 // gives no types.
@@ -39,7 +39,7 @@ headwise::model_fingerprint fingerprint_of(const llama_model& model) {
   std::string name = name_of(model);
   if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE)
     return {std::move(name), static_cast<std::uint32_t>(size), {}};
-  llama_example::vocabulary_hash hash;
+  headwise_vocabulary::vocabulary_hash hash;
   for (llama_token id = 0; id < size; ++id)
     hash.add(static_cast<std::int32_t>(kind_of(vocabulary, id)),
              llama_vocab_get_text(vocabulary, id));
@@ -49,19 +49,20 @@ headwise::model_fingerprint fingerprint_of(const llama_model& model) {
 headwise::token_rules vocabulary_rules(const llama_model& model, headwise::token_count sink_count) {
   using headwise::token_classes;
   const llama_vocab* const vocabulary = llama_model_get_vocab(&model);
-  headwise::token_rules rules{sink_count,
-                              {{"special", token_classes::special, {}},
-                               {"punctuation", token_classes::punctuation, {}},
-                               {"newline", llama_example::newline_class, {}},
-                               {"digits", llama_example::digits_class, {}}}};
-  if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE) return rules;
-  for (llama_token id = 0; id < llama_vocab_n_tokens(vocabulary); ++id) {
-    token_classes classes = llama_example::classes_of(piece_of(model, id), kind_of(vocabulary, id));
-    if (llama_vocab_is_eog(vocabulary, id)) classes |= token_classes::special;
-    for (headwise::token_class_rule& rule : rules.classes)
-      if (any(classes & rule.bit)) rule.ids.push_back(id);
-  }
-  return rules;
+  const bool has_texts = llama_vocab_type(vocabulary) != LLAMA_VOCAB_TYPE_NONE;
+  return headwise_vocabulary::make_token_rules(
+      has_texts ? vocabulary_size(model) : 0, sink_count, [&](llama_token id) {
+        const token_classes classes =
+            headwise_vocabulary::classes_of(piece_of(model, id), kind_of(vocabulary, id));
+        return llama_vocab_is_eog(vocabulary, id) ? classes | token_classes::special : classes;
+      });
+}
+
+headwise::token_classifier classifier_for(const headwise::blueprint& plan,
+                                          const llama_model& model) {
+  const headwise::model_fingerprint fingerprint = fingerprint_of(model);
+  headwise::require_match(plan, shape_of(model), fingerprint);
+  return headwise::make_classifier(plan.tokens, fingerprint.vocab_size);
 }
 
 std::vector<llama_token> encode(const llama_model& model, std::string_view text,

@@ -2,7 +2,7 @@
 //
 // What a blueprint needs to know of a model's vocabulary, by llama.cpp's functions: its
 // fingerprint, the classes of its tokens, texts as ids. The rules of the classes and the hash are
-// those of the small engine (examples/llama), so that a blueprint made by one serves the other.
+// those of every engine (vocabulary/), so that a blueprint made by one serves the other.
 // O(bytes of the vocabulary). Pure: any number of threads.
 #pragma once
 
@@ -20,10 +20,15 @@ namespace headwise_llama_cpp {
 // The model's name, the size of its vocabulary and its hash.
 [[nodiscard]] headwise::model_fingerprint fingerprint_of(const llama_model& model);
 
-// special, punctuation, newline, digits, as llama/vocabulary_classes.hpp says; a token that ends a
+// special, punctuation, newline, digits, as vocabulary/token_classes.hpp says; a token that ends a
 // text is special too. The first sink_count positions are sinks.
 [[nodiscard]] headwise::token_rules vocabulary_rules(const llama_model& model,
                                                      headwise::token_count sink_count);
+
+// What classes the tokens of a text as the blueprint wants it. Throws headwise::error where the
+// blueprint is for another model.
+[[nodiscard]] headwise::token_classifier classifier_for(const headwise::blueprint& plan,
+                                                        const llama_model& model);
 
 struct encode_options {
   bool bos = true;              // the beginning-of-sequence token first, where the model wants one

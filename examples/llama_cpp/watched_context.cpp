@@ -35,18 +35,15 @@ watched_context::watched_context(llama_model& model, llama_context_params params
       shape_(shape_of(model)),
       capacity_(capacity),
       micro_batch_(micro_batch),
-      vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
-      batch_(micro_batch),
-      other_abort_(params.abort_callback),
-      other_abort_data_(params.abort_callback_data) {
+      vocabulary_(vocabulary_size(model)),
+      batch_(micro_batch) {
   params.n_ctx = capacity;
   params.n_batch = params.n_ubatch = static_cast<std::uint32_t>(micro_batch);
   params.n_seq_max = 1;
   params.flash_attn_type = LLAMA_FLASH_ATTN_TYPE_DISABLED;
   params.offload_kqv = false;
-  params.cb_eval = &watched_context::on_node;
-  params.abort_callback = &watched_context::on_abort;
-  params.cb_eval_user_data = params.abort_callback_data = this;
+  other_abort_ =
+      install_callbacks(params, &watched_context::on_node, &watched_context::on_abort, this);
   context_ = make_context(&model, params);
   positions_.assign(llama_n_ctx(context_.get()), empty_cell);
 }
@@ -70,7 +67,7 @@ void watched_context::compute() {
   struct cell_guard {
     watched_context* context;
     ~cell_guard() {
-      if (context != nullptr) context->take_back();
+      if (context != nullptr) context->shorten(context->length());
     }
   } guard{this};
   seen_layers_ = 0;
@@ -87,17 +84,12 @@ void watched_context::compute() {
   guard.context = nullptr;
 }
 
-void watched_context::clear() noexcept {
-  llama_memory_clear(llama_get_memory(context_.get()), false);
-  std::fill(positions_.begin(), positions_.end(), empty_cell);
-  length_ = 0;
-}
-
-void watched_context::take_back() noexcept {
+void watched_context::shorten(headwise::token_count length) noexcept {
   // Of any sequence: where llama.cpp broke off, a cell may have a position and no sequence yet.
-  llama_memory_seq_rm(llama_get_memory(context_.get()), -1, static_cast<llama_pos>(length_), -1);
+  llama_memory_seq_rm(llama_get_memory(context_.get()), -1, static_cast<llama_pos>(length), -1);
   for (position& p : positions_)
-    if (p != empty_cell && p >= length_) p = empty_cell;
+    if (p != empty_cell && p >= length) p = empty_cell;
+  length_ = length;
 }
 
 // Nothing may be thrown through llama.cpp, and false would end the graph in silence: a problem is
@@ -115,8 +107,7 @@ bool watched_context::on_node(ggml_tensor* node, bool ask, void* self) noexcept 
 
 bool watched_context::on_abort(void* self) noexcept {
   const watched_context& context = *static_cast<const watched_context*>(self);
-  return context.problem_ != nullptr ||
-         (context.other_abort_ != nullptr && context.other_abort_(context.other_abort_data_));
+  return context.problem_ != nullptr || context.other_abort_.wanted();
 }
 
 std::optional<std::uint32_t> watched_context::layer_of(const ggml_tensor& node) const noexcept {

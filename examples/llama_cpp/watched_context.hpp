@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "callbacks.hpp"
 #include "handles.hpp"
 #include "token_batch.hpp"
 
@@ -48,7 +49,9 @@ class watched_context {
   // llama.cpp could not run, the graph had no such node in some layer, a layer's heads are not
   // those of the model, or logits are capped behind the stage that is shown.
   headwise::rows<const float> run(std::span<const llama_token> ids, bool all_logits);
-  void clear() noexcept;
+  // Forgets the tokens from position `length` on.
+  void shorten(headwise::token_count length) noexcept;
+  void clear() noexcept { shorten(0); }
 
   [[nodiscard]] headwise::token_count length() const noexcept { return length_; }
   [[nodiscard]] headwise::token_count capacity() const noexcept { return capacity_; }
@@ -68,7 +71,6 @@ class watched_context {
   void compute();
   void show(const ggml_tensor& node);
   void learn_cells(const ggml_tensor& row_write);
-  void take_back() noexcept;
 
   attention_stage stage_;
   visitor visit_;
@@ -82,8 +84,7 @@ class watched_context {
   std::size_t seen_layers_ = 0;                // in this run
   std::vector<headwise::position> positions_;  // [cells]
   std::exception_ptr problem_;
-  ggml_abort_callback other_abort_ = nullptr;
-  void* other_abort_data_ = nullptr;
+  other_abort other_abort_;
 };
 
 }  // namespace headwise_llama_cpp

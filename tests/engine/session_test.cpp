@@ -15,7 +15,6 @@
 #include "engine/gguf_builder.hpp"
 #include "engine/reference_llama.hpp"
 #include "llama/sampler.hpp"
-#include "llama/vocabulary_classes.hpp"
 
 #include "support/allocation_watch.hpp"
 

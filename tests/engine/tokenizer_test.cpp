@@ -9,8 +9,7 @@
 
 #include "engine/gguf_builder.hpp"
 #include "llama/pre_tokenizer.hpp"
-#include "llama/unicode.hpp"
-#include "llama/vocabulary_classes.hpp"
+#include "vocabulary/unicode.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -76,7 +75,7 @@ TEST(pre_tokenizer, words_put_together_are_the_text_whatever_its_bytes) {
 TEST(unicode, bytes_that_are_no_utf_8_stand_alone) {
   const auto lengths = [](std::string_view text) {
     std::vector<std::size_t> result;
-    for (const auto& point : llama_example::decode_utf8(text)) result.push_back(point.begin);
+    for (const auto& point : headwise_vocabulary::decode_utf8(text)) result.push_back(point.begin);
     return result;
   };
   using offsets = std::vector<std::size_t>;
@@ -225,27 +224,27 @@ TEST(tokenizer, the_hash_tells_vocabularies_apart) {
   EXPECT_NE(load(byte_pair_file()).hash(), load(sentence_piece_file()).hash());
 }
 
-TEST(vocabulary_classes, marks_count_with_blanks_and_line_ends_around_them) {  // J06
+TEST(token_classes, marks_count_with_blanks_and_line_ends_around_them) {  // J06
   const auto classes = [](std::string_view piece) {
-    return llama_example::classes_of(piece, llama_example::token_kind::normal);
+    return headwise_vocabulary::classes_of(piece, headwise_vocabulary::token_kind::normal);
   };
-  const auto newline = llama_example::newline_class;
+  const auto newline = headwise_vocabulary::newline_class;
   EXPECT_EQ(classes("."), token_classes::punctuation);
   EXPECT_EQ(classes(" ."), token_classes::punctuation);
   EXPECT_EQ(classes(".\n"), token_classes::punctuation | newline);
   EXPECT_EQ(classes(" ?! "), token_classes::punctuation);
   EXPECT_EQ(classes("\xE3\x80\x82"), token_classes::punctuation);  // ideographic full stop
   EXPECT_EQ(classes("\n\n"), newline);
-  EXPECT_EQ(classes(" 42"), llama_example::digits_class);
+  EXPECT_EQ(classes(" 42"), headwise_vocabulary::digits_class);
   for (const char* plain :
        {"", " ", "a", "a.", ".a", "4th", "\xE2\x82\xAC"}) {  // a currency sign is none
     EXPECT_EQ(classes(plain), token_classes::none) << plain;
   }
-  EXPECT_EQ(llama_example::classes_of(".", llama_example::token_kind::control),
+  EXPECT_EQ(headwise_vocabulary::classes_of(".", headwise_vocabulary::token_kind::control),
             token_classes::special);
 }
 
-TEST(vocabulary_classes, rules_name_the_ids_of_each_class) {
+TEST(token_classes, rules_name_the_ids_of_each_class) {
   const tokenizer tokens = load(byte_pair_file());
   const auto rules = llama_example::vocabulary_rules(tokens, 4);
   EXPECT_EQ(rules.sink_count, 4U);

@@ -4,7 +4,7 @@
 // logits of stock llama.cpp, the others are refused for the right reason.
 #include <iostream>
 
-#include "llama_cpp/stock_engine.hpp"
+#include "llama_cpp/program/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
 #include "logits.hpp"
 #include "models.hpp"
@@ -21,18 +21,12 @@ struct architecture {
 };
 
 hlc::takeover_options options_of(takeover_form form) {
-  hlc::takeover_options options;
-  options.rows = hlc::row_type::f32;
-  options.form = form;
-  options.capacity = 300;
-  options.micro_batch = 50;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  return options;
+  return by_one_thread<hlc::takeover_options>(300, 50, form);
 }
 
 void expect_stock_logits(llama_model& model, const char* name) {
   for (const auto form : {takeover_form::op_swap, takeover_form::overwrite}) {
-    hlc::stock_engine stock(model);
+    hlc::stock_engine stock(model, {.cells = 300});  // as the takeover: phi3 rotates by them
     hlc::takeover ours(model, all_global(model), options_of(form));
     const token_ids prompt = some_ids(120, 7), rest = some_ids(20, 11);
     float apart = most_apart(stock.feed(0, prompt), ours.feed(0, prompt));
@@ -92,6 +86,18 @@ TEST(llama_cpp_architectures, that_are_refused) {
          {"ssm.time_step_rank", 4U}}},
        "recurrent layers"},
       {{"bloom", {{"attention.head_count_kv", 4U}}}, "ALiBi"},
+      {{"dream"}, "diffusion"},
+      {{"lfm2",
+        {{"shortconv.l_cache", 3U}, {"attention.head_count_kv", std::vector<std::uint32_t>{2, 0}}}},
+       "recurrent layers"},
+      {{"t5", {{"attention.relative_buckets_count", 32U}}}, "an encoder"},
+      {{"gpt-oss",
+        {{"attention.sliding_window", 0U},
+         {"expert_count", 2U},
+         {"expert_used_count", 1U},
+         {"expert_feed_forward_length", 32U}}},
+       "learned sinks"},
+      {{"grok", {{"expert_count", 2U}, {"expert_used_count", 1U}}}, "tanh"},
   };
   for (const auto& r : refused) {
     const auto model = make_small_model(r.model.name, r.model.metadata);

@@ -6,7 +6,7 @@
 
 #include <iostream>
 
-#include "llama_cpp/stock_engine.hpp"
+#include "llama_cpp/program/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
 #include "logits.hpp"
 #include "models.hpp"
@@ -20,27 +20,17 @@ namespace {
 constexpr std::size_t text_tokens = 1024;
 
 hlc::emulation_options full_cache(std::size_t micro_batch = 128) {
-  hlc::emulation_options options;
-  options.capacity = text_tokens;
-  options.micro_batch = micro_batch;
+  auto options = by_one_thread<hlc::emulation_options>(text_tokens, micro_batch);
   options.context.type_k = options.context.type_v = GGML_TYPE_F32;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  return options;
-}
-
-hlc::takeover_options own_rows(hlc::row_type rows = hlc::row_type::f32) {
-  hlc::takeover_options options;
-  options.rows = rows;
-  options.capacity = text_tokens;
-  options.micro_batch = 128;
-  options.context.n_threads = options.context.n_threads_batch = 1;
   return options;
 }
 
 void expect_same_text(llama_model& model, const headwise::blueprint& plan) {
   const token_ids text = some_prompts(model, 1, text_tokens)[0];
   hlc::emulation emulated(model, plan, full_cache());
-  hlc::takeover taken_over(model, plan, own_rows());
+  hlc::takeover taken_over(
+      model, plan,
+      by_one_thread<hlc::takeover_options>(text_tokens, 128, hlc::takeover_form::automatic));
   std::vector<float> expected;
   emulated.feed(text, [&](headwise::position, headwise::rows<const float> logits) {
     expected.insert(expected.end(), logits.data, logits.data + logits.count * logits.width);
@@ -107,6 +97,25 @@ TEST(llama_cpp_emulation, a_window_hides_what_is_older) {
     else
       EXPECT_LE(most_apart(first, logits), 1e-4F);
   }
+}
+
+TEST(llama_cpp_emulation, a_call_that_fails_midway_changes_nothing) {
+  const auto model = load_quietly(tiny_model);
+  const token_ids text = some_prompts(*model, 1, 200)[0];
+  const std::span<const llama_token> begin(text.data(), 50), rest(text.data() + 50, 150);
+  hlc::emulation disturbed(*model, all_global(*model), full_cache(32));
+  hlc::emulation undisturbed(*model, all_global(*model), full_cache(32));
+  for (hlc::emulation* const each : {&disturbed, &undisturbed}) each->feed(begin);
+  token_ids wrong(rest.begin(), rest.end());
+  wrong[100] = -1;  // in the fourth micro-batch
+  EXPECT_THROW(disturbed.feed(wrong), headwise::error);
+  EXPECT_EQ(disturbed.length(), 50U);
+  const auto refuse = [](headwise::position first, headwise::rows<const float>) {
+    if (first > 100) throw std::runtime_error("no more");
+  };
+  EXPECT_THROW(disturbed.feed(rest, refuse), std::runtime_error);
+  EXPECT_EQ(disturbed.length(), 50U);
+  EXPECT_EQ(most_apart(disturbed.feed(rest), undisturbed.feed(rest)), 0.0F);
 }
 
 TEST(llama_cpp_emulation, refuses_what_it_cannot_know) {

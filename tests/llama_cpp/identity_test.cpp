@@ -6,7 +6,7 @@
 // rounding: stock's own two ways of attention differ by as much, and are the measure there.
 #include <iostream>
 
-#include "llama_cpp/stock_engine.hpp"
+#include "llama_cpp/program/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
 #include "logits.hpp"
 #include "models.hpp"
@@ -24,13 +24,10 @@ struct amount {
 };
 
 hlc::takeover_options options_of(row_type rows, takeover_form form, amount of) {
-  hlc::takeover_options options;
+  auto options = by_one_thread<hlc::takeover_options>(
+      static_cast<headwise::token_count>(prompt_tokens + of.new_tokens), 64, form);
   options.rows = rows;
-  options.form = form;
-  options.capacity = static_cast<headwise::token_count>(prompt_tokens + of.new_tokens);
   options.sequences = of.prompts;
-  options.micro_batch = 64;
-  options.context.n_threads = options.context.n_threads_batch = 1;
   return options;
 }
 

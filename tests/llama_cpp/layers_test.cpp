@@ -15,14 +15,9 @@ namespace {
 using headwise::error_code;
 using texts = std::initializer_list<std::string_view>;
 
-// For takeover, emulation and recorder.
 template <class Options>
 Options small() {
-  Options options;
-  options.capacity = 256;
-  options.micro_batch = 32;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  return options;
+  return by_one_thread<Options>(256, 32);
 }
 
 void expect_no_takeover(llama_model& model, const texts& parts) {

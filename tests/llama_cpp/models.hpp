@@ -40,6 +40,25 @@ inline hlc::model_handle load_quietly(const std::filesystem::path& path) {
   return hlc::load_model(path);
 }
 
+// Options of takeover, emulation or recorder.
+template <class Options>
+Options by_one_thread(headwise::token_count capacity, std::size_t micro_batch) {
+  Options options;
+  options.capacity = capacity;
+  options.micro_batch = micro_batch;
+  options.context.n_threads = options.context.n_threads_batch = 1;
+  return options;
+}
+
+// A takeover's, with rows of 32 bits.
+template <class Options, class Form>
+Options by_one_thread(headwise::token_count capacity, std::size_t micro_batch, Form form) {
+  auto options = by_one_thread<Options>(capacity, micro_batch);
+  options.rows = decltype(options.rows)::f32;
+  options.form = form;
+  return options;
+}
+
 inline std::string held_out_text() {
   std::ifstream file(tiny_folder / "heldout.txt", std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -40,12 +40,9 @@ class no_memory_test : public testing::Test {
   template <class Call>
   void expect_all_or_nothing(const Call& call, std::size_t tokens) {
     for (const auto form : {hlc::takeover_form::op_swap, hlc::takeover_form::overwrite}) {
-      hlc::takeover_options options;
+      auto options = by_one_thread<hlc::takeover_options>(300, 16);
       options.form = form;
-      options.capacity = 300;
-      options.micro_batch = 16;
       options.cache.rollback_horizon = 64;
-      options.context.n_threads = options.context.n_threads_batch = 1;
       hlc::takeover engine(*model_, all_global(*model_), options);
       engine.feed(0, text_);
       const auto logits_of_next = [&] {
@@ -93,10 +90,7 @@ TEST_F(no_memory_test, step) {
 }
 
 TEST_F(no_memory_test, emulation) {
-  hlc::emulation_options options;
-  options.capacity = 256;  // as many cells
-  options.micro_batch = 40;
-  options.context.n_threads = options.context.n_threads_batch = 1;
+  const auto options = by_one_thread<hlc::emulation_options>(256, 40);  // as many cells
   hlc::emulation engine(*model_, all_global(*model_), options),
       undisturbed(*model_, all_global(*model_), options);
   engine.feed(text_);

@@ -17,11 +17,7 @@ namespace headwise_tests {
 
 inline headwise::blueprint profiled(llama_model& model, const std::filesystem::path& maps,
                                     double target) {
-  hlc::recorder_options options;
-  options.capacity = 256;
-  options.micro_batch = 100;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  hlc::recorder recorder(model, options);
+  hlc::recorder recorder(model, by_one_thread<hlc::recorder_options>(256, 100));
   recorder.record(maps, some_prompts(model, 2, 256));
   const std::filesystem::path paths[] = {maps};
   headwise::map_archive archive(paths);

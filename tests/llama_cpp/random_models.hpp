@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "llama_cpp/random_model.hpp"
+#include "llama_cpp/program/random_model.hpp"
 #include "models.hpp"
 
 namespace headwise_tests {

@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "llama/session.hpp"
-#include "llama/vocabulary_classes.hpp"
 #include "models.hpp"
 
 #include "headwise/io/map_archive.hpp"
@@ -16,12 +15,9 @@ namespace headwise_tests {
 namespace {
 
 hlc::recorder_options options_of(std::size_t micro_batch) {
-  hlc::recorder_options options;
-  options.capacity = 128;
-  options.micro_batch = micro_batch;
+  auto options = by_one_thread<hlc::recorder_options>(128, micro_batch);
   options.type = headwise::element_type::f32;
   options.context.type_k = options.context.type_v = GGML_TYPE_F32;
-  options.context.n_threads = options.context.n_threads_batch = 1;
   return options;
 }
 

@@ -2,6 +2,8 @@
 //
 // What the adapter does not take is refused at start, with what was got and what is taken.
 #include "altered_model.hpp"
+#include "llama_cpp/emulation.hpp"
+#include "llama_cpp/recorder.hpp"
 #include "llama_cpp/takeover.hpp"
 
 #include "support/files.hpp"
@@ -12,10 +14,7 @@ namespace {
 using headwise::error_code;
 
 hlc::takeover_options one_thread() {
-  hlc::takeover_options options;
-  options.capacity = 256;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  return options;
+  return by_one_thread<hlc::takeover_options>(256, 256);
 }
 
 class refusals_test : public testing::Test {
@@ -53,16 +52,49 @@ TEST_F(refusals_test, contexts_that_write_no_text) {
   expect_refused(error_code::unsupported, {"embeddings"}, *model_, options);
 }
 
-TEST_F(refusals_test, sizes_of_nothing) {
-  for (const auto field :
-       {&hlc::takeover_options::sequences, &hlc::takeover_options::micro_batch}) {
-    auto options = one_thread();
-    options.*field = 0;
-    expect_refused(error_code::invalid_argument, {"got 0"}, *model_, options);
+TEST_F(refusals_test, evaluation_callbacks_of_others) {
+  const auto see_nothing = [](ggml_tensor*, bool, void*) { return false; };
+  auto options = one_thread();
+  options.context.cb_eval = see_nothing;
+  expect_refused(error_code::unsupported, {"cb_eval"}, *model_, options);
+  auto watched = by_one_thread<hlc::emulation_options>(256, 64);
+  watched.context.cb_eval = see_nothing;
+  expect_error(error_code::unsupported, {"cb_eval"},
+               [&] { hlc::emulation engine(*model_, all_global(*model_), watched); });
+}
+
+// A size of one of the three, where llama.cpp counts in 32 bits with a sign.
+struct bad_size {
+  headwise::token_count capacity = 256;
+  std::size_t micro_batch = 64;
+  error_code code;
+  std::string_view name;
+};
+constexpr bad_size bad_sizes[] = {
+    {0, 64, error_code::invalid_argument, "options.capacity"},
+    {256, 0, error_code::invalid_argument, "options.micro_batch"},
+    {1U << 31U, 64, error_code::out_of_range, "options.capacity"},
+    {256, std::size_t{1} << 31U, error_code::out_of_range, "options.micro_batch"},
+    {256, std::size_t{1} << 32U, error_code::out_of_range, "options.micro_batch"}};
+
+TEST_F(refusals_test, sizes_that_llama_cpp_cannot_count) {
+  for (const bad_size& bad : bad_sizes) {
+    expect_refused(bad.code, {"takeover", bad.name}, *model_,
+                   by_one_thread<hlc::takeover_options>(bad.capacity, bad.micro_batch));
+    expect_error(bad.code, {"emulation", bad.name}, [&] {
+      hlc::emulation engine(*model_, all_global(*model_),
+                            by_one_thread<hlc::emulation_options>(bad.capacity, bad.micro_batch));
+    });
+    expect_error(bad.code, {"recorder", bad.name}, [&] {
+      hlc::recorder recorder(*model_,
+                             by_one_thread<hlc::recorder_options>(bad.capacity, bad.micro_batch));
+    });
   }
   auto options = one_thread();
-  options.capacity = 0;
-  expect_refused(error_code::invalid_argument, {"capacity", "got 0"}, *model_, options);
+  options.sequences = 0;
+  expect_refused(error_code::invalid_argument, {"options.sequences"}, *model_, options);
+  options.sequences = llama_max_parallel_sequences() + 1;
+  expect_refused(error_code::out_of_range, {"options.sequences"}, *model_, options);
 }
 
 TEST_F(refusals_test, blueprints_of_other_models) {

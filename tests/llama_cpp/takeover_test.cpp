@@ -4,7 +4,7 @@
 // in micro-batches, several sequences, calls that fail and leave nothing behind.
 #include "llama_cpp/takeover.hpp"
 
-#include "llama_cpp/stock_engine.hpp"
+#include "llama_cpp/program/stock_engine.hpp"
 #include "logits.hpp"
 #include "models.hpp"
 
@@ -21,13 +21,7 @@ using hlc::takeover;
 using hlc::takeover_form;
 
 hlc::takeover_options small_options(takeover_form form = takeover_form::op_swap) {
-  hlc::takeover_options options;
-  options.rows = hlc::row_type::f32;
-  options.form = form;
-  options.capacity = 600;
-  options.micro_batch = 64;
-  options.context.n_threads = options.context.n_threads_batch = 1;
-  return options;
+  return by_one_thread<hlc::takeover_options>(600, 64, form);
 }
 
 // Windows, sinks and windows, heavy hitters and all: a policy for each head in turn.
@@ -272,6 +266,61 @@ TEST_P(broken_off_graphs, change_nothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(threads, broken_off_graphs, testing::Values(1, 3));
+
+TEST_F(takeover_test, clear_and_fork_without_memory_change_nothing) {
+  const token_ids text = prompt(60);
+  const llama_token id = 7;
+  counting_resource memory;
+  auto options = small_options();
+  options.sequences = 2;
+  options.cache.memory = &memory;
+  takeover engine(*model_, mixed(*model_), options), undisturbed(*model_, mixed(*model_), options);
+  for (takeover* const each : {&engine, &undisturbed}) {
+    each->feed(0, text);
+    each->feed(1, {text.data(), 20});
+  }
+  memory.refuse_after(0);
+  expect_error(error_code::out_of_memory, {"sequence 0"}, [&] { engine.clear(0); });
+  expect_error(error_code::out_of_memory, {"sequence 1"}, [&] { engine.fork(0, 1); });
+  memory.allow_all();
+  for (const std::size_t s : {0U, 1U}) {
+    EXPECT_EQ(engine.length(s), undisturbed.length(s));
+    EXPECT_EQ(most_apart(engine.feed(s, {&id, 1}), undisturbed.feed(s, {&id, 1})), 0.0F);
+  }
+}
+
+// A fork to go back to costs tables of pages; one micro-batch needs none.
+TEST_F(takeover_test, one_micro_batch_with_a_visitor_takes_no_more_memory) {
+  const token_ids text = prompt(60);
+  std::size_t calls[2];
+  for (const bool visited : {false, true}) {
+    counting_resource memory;
+    auto options = small_options();
+    options.cache.memory = &memory;
+    takeover engine(*model_, mixed(*model_), options);
+    const std::size_t before = memory.calls();
+    if (visited)
+      engine.feed(0, text, [](headwise::position, headwise::rows<const float>) {});
+    else
+      engine.feed(0, text);
+    calls[visited ? 1 : 0] = memory.calls() - before;
+  }
+  EXPECT_EQ(calls[1], calls[0]);
+}
+
+TEST_F(takeover_test, the_visitors_error_takes_one_micro_batch_back) {
+  const token_ids text = prompt(60);
+  takeover engine(*model_, mixed(*model_), small_options());
+  takeover undisturbed(*model_, mixed(*model_), small_options());
+  for (takeover* const each : {&engine, &undisturbed}) each->feed(0, {text.data(), 40});
+  const auto refuse = [](headwise::position, headwise::rows<const float>) {
+    throw std::runtime_error("no more");
+  };
+  const std::span<const llama_token> rest(text.data() + 40, 20);
+  EXPECT_THROW(engine.feed(0, rest, refuse), std::runtime_error);
+  EXPECT_EQ(engine.length(0), 40U);
+  EXPECT_EQ(most_apart(engine.feed(0, rest), undisturbed.feed(0, rest)), 0.0F);
+}
 
 TEST_F(takeover_test, the_visitors_error_takes_the_call_back) {
   takeover engine(*model_, mixed(*model_), small_options());

@@ -6,10 +6,9 @@
 #include <memory>
 #include <optional>
 
-#include "llama_cpp/model_support.hpp"
-#include "llama_cpp/random_model.hpp"
-#include "llama_cpp/stock_engine.hpp"
 #include "llama_cpp/takeover.hpp"
+#include "random_model.hpp"
+#include "stock_engine.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
 #include "support/measured_memory.hpp"

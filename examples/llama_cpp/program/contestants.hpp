@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "llama_cpp/handles.hpp"
+#include "llama_cpp/model_support.hpp"
 #include "llama_cpp/row_store.hpp"
 
 namespace headwise_llama_cpp {
@@ -51,7 +52,7 @@ struct contestant {
 class id_source {
  public:
   explicit id_source(const llama_model& model)
-      : vocabulary_(llama_vocab_n_tokens(llama_model_get_vocab(&model))) {}
+      : vocabulary_(static_cast<std::int64_t>(vocabulary_size(model))) {}
   [[nodiscard]] llama_token next() noexcept {
     return id_ = static_cast<llama_token>((std::int64_t{id_} * 31 + 7) % vocabulary_);
   }

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "llama_cpp/model_support.hpp"
+
 namespace headwise_llama_cpp {
 
 stock_engine::stock_engine(llama_model& model, const stock_options& options)
-    : vocabulary_(static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(&model)))),
+    : vocabulary_(vocabulary_size(model)),
       micro_batch_(options.micro_batch),
       batch_(options.micro_batch),
       lengths_(options.sequences) {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace llama_example {
+namespace headwise_vocabulary {
 
 enum class code_point_kind : std::uint8_t { letter, number, blank, other };
 
@@ -31,4 +31,4 @@ struct code_point {
 
 void append_utf8(char32_t value, std::string& text);
 
-}  // namespace llama_example
+}  // namespace headwise_vocabulary

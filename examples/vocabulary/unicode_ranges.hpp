@@ -7,7 +7,7 @@
 
 #include <array>
 
-namespace llama_example::detail {
+namespace headwise_vocabulary::detail {
 
 struct code_point_range {
   char32_t first, last;  // both within
@@ -232,4 +232,4 @@ inline constexpr auto punctuation_ranges = std::to_array<code_point_range>({
 
 // clang-format on
 
-}  // namespace llama_example::detail
+}  // namespace headwise_vocabulary::detail

@@ -7,7 +7,7 @@
 
 #include "unicode_ranges.hpp"
 
-namespace llama_example {
+namespace headwise_vocabulary {
 namespace {
 
 constexpr char32_t replacement = 0xFFFD;
@@ -102,4 +102,4 @@ void append_utf8(char32_t value, std::string& text) {
   }
 }
 
-}  // namespace llama_example
+}  // namespace headwise_vocabulary

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace llama_example {
+namespace headwise_vocabulary {
 
 class vocabulary_hash {
  public:
@@ -31,4 +31,4 @@ class vocabulary_hash {
   std::uint64_t state_ = 0xcbf29ce484222325U;
 };
 
-}  // namespace llama_example
+}  // namespace headwise_vocabulary

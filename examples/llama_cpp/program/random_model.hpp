@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "handles.hpp"
+#include "llama_cpp/handles.hpp"
 
 namespace headwise_llama_cpp {
 

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "handles.hpp"
-#include "token_batch.hpp"
+#include "llama_cpp/handles.hpp"
+#include "llama_cpp/token_batch.hpp"
 
 #include "headwise/core/rows.hpp"
 

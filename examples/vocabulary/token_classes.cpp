@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "vocabulary_classes.hpp"
+#include "token_classes.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include "unicode.hpp"
 
-namespace llama_example {
+namespace headwise_vocabulary {
 
 using headwise::token_classes;
 
@@ -33,20 +33,21 @@ token_classes classes_of(std::string_view piece, token_kind kind) {
   return classes;
 }
 
-headwise::token_rules vocabulary_rules(const tokenizer& tokens, headwise::token_count sink_count) {
+headwise::token_rules make_token_rules(std::size_t size, headwise::token_count sink_count,
+                                       const std::function<token_classes(std::int32_t)>& classes) {
   headwise::token_rules rules{sink_count,
                               {{"special", token_classes::special, {}},
                                {"punctuation", token_classes::punctuation, {}},
                                {"newline", newline_class, {}},
                                {"digits", digits_class, {}}}};
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     const auto id = static_cast<std::int32_t>(i);
-    const token_classes classes = classes_of(tokens.piece(id), tokens.kind(id));
+    const token_classes its = classes(id);
     for (headwise::token_class_rule& rule : rules.classes) {
-      if (any(classes & rule.bit)) rule.ids.push_back(id);
+      if (any(its & rule.bit)) rule.ids.push_back(id);
     }
   }
   return rules;
 }
 
-}  // namespace llama_example
+}  // namespace headwise_vocabulary

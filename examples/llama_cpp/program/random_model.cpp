@@ -83,8 +83,7 @@ void fill(ggml_tensor* tensor, void*) {
 }
 
 model_handle make_model(gguf_context* file, llama_model_set_tensor_data_t set_data, void* data) {
-  model_handle model(
-      llama_model_init_from_user(file, set_data, data, llama_model_default_params()));
+  model_handle model(llama_model_init_from_user(file, set_data, data, cpu_model_params()));
   if (!model)
     headwise::raise(headwise::error_code::unsupported, "random model", "what llama.cpp refuses",
                     "the metadata that its architecture asks for");
