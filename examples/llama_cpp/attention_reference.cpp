@@ -76,7 +76,8 @@ void attention_reference::judge(std::uint32_t layer, const headwise::rows<const 
       }
     }
   const double share = apart == 0.0 ? 0.0 : std::sqrt(apart / size);
-  if (!(share <= differences_[layer])) differences_[layer] = share;  // a NaN stays
+  double& most = differences_[layer];
+  if (!std::isnan(most) && !(share <= most)) most = share;
 }
 
 void attention_reference::compute(const layer_kept& layer, std::size_t seen, std::size_t head,

@@ -89,9 +89,9 @@ std::string compare(const std::vector<float>& stock, const std::vector<float>& o
   const auto [least, most] = std::minmax_element(stock.begin(), stock.end());
   const float allowed = tolerance_of_logits * (*most - *least);
   float apart = 0.0F;
-  for (std::size_t i = 0; i < stock.size(); ++i) {
+  for (std::size_t i = 0; i < stock.size() && !std::isnan(apart); ++i) {
     const float difference = std::abs(stock[i] - ours[i]);
-    if (!(difference <= apart)) apart = difference;  // a NaN counts
+    if (!(difference <= apart)) apart = difference;
   }
   if (apart <= allowed) return {};
   return "its logits are " + std::to_string(apart) + " from those of stock llama.cpp, more than " +

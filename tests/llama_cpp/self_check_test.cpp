@@ -18,15 +18,22 @@ using hlc::graph_form;
 
 class self_check_test : public testing::Test {
  protected:
-  template <class Rows = hlc::cached_rows<headwise::f32, headwise::f32>>
-  std::string difference(graph_form form, const headwise::policy_spec& policy =
-                                              headwise::make_spec(headwise::global{})) {
+  // prepare(context, rows): before the check.
+  template <class Rows = hlc::cached_rows<headwise::f32, headwise::f32>, class Prepare>
+  std::string difference(graph_form form, const headwise::policy_spec& policy,
+                         const Prepare& prepare) {
     llama_context_params params = llama_context_default_params();
     params.n_threads = params.n_threads_batch = 1;
     hlc::hooked_context context(*model_, params, 64, 1);
     Rows rows(headwise::uniform_blueprint(hlc::shape_of(*model_), policy), {},
               hlc::self_check_sizes(1));
+    prepare(context, rows);
     return hlc::find_difference(*model_, context, form, rows);
+  }
+  template <class Rows = hlc::cached_rows<headwise::f32, headwise::f32>>
+  std::string difference(graph_form form, const headwise::policy_spec& policy =
+                                              headwise::make_spec(headwise::global{})) {
+    return difference<Rows>(form, policy, [](const hlc::hooked_context&, const Rows&) {});
   }
 
   hlc::model_handle model_ = load_quietly(tiny_model);
@@ -77,6 +84,74 @@ TEST_F(self_check_test, finds_a_layer_that_is_a_little_wrong) {
   }
 }
 
+// Attention that is not what the adapter takes it for, found by llama.cpp's own outputs.
+TEST_F(self_check_test, finds_attention_that_sees_what_comes_later) {
+  for (const auto form : {graph_form::op_swap, graph_form::overwrite}) {
+    const std::string found =
+        difference(form, headwise::make_spec(headwise::global{}),
+                   [](const hlc::hooked_context& context, const hlc::row_store&) {
+                     llama_set_causal_attn(context.get(), false);
+                   });
+    EXPECT_EQ(found.find("llama.cpp's attention in layer 0"), 0U) << found;
+  }
+}
+
+// Rows whose attention is right in every layer, in a model that another hand steers meanwhile.
+struct steered_rows final : hlc::cached_rows<headwise::f32, headwise::f32> {
+  using cached_rows::cached_rows;
+  llama_context* context = nullptr;
+  std::vector<float> direction;  // of every layer but the first, [layers - 1, width]
+
+  [[nodiscard]] bool try_begin(std::span<const hlc::step_part> parts) noexcept override {
+    const auto layers = static_cast<std::int32_t>(shape().layers);
+    llama_set_adapter_cvec(context, direction.data(), direction.size(),
+                           static_cast<std::int32_t>(direction.size()) / (layers - 1), 1,
+                           layers - 1);
+    return cached_rows::try_begin(parts);
+  }
+};
+
+TEST_F(self_check_test, finds_logits_that_are_others) {
+  for (const auto form : {graph_form::op_swap, graph_form::overwrite}) {
+    const std::string found = difference<steered_rows>(
+        form, headwise::make_spec(headwise::global{}),
+        [&](const hlc::hooked_context& context, steered_rows& rows) {
+          rows.context = context.get();
+          rows.direction.assign(static_cast<std::size_t>(llama_model_n_embd(model_.get())) *
+                                    (rows.shape().layers - 1),
+                                1.0F);
+        });
+    EXPECT_EQ(found.find("its logits are"), 0U) << found;
+  }
+}
+
+// As steered rows, but once, behind the last layer, and away from numbers: later runs are right.
+struct rows_with_one_bad_run final : hlc::cached_rows<headwise::f32, headwise::f32> {
+  using cached_rows::cached_rows;
+  llama_context* context = nullptr;
+  std::vector<float> direction;
+
+  [[nodiscard]] bool try_begin(std::span<const hlc::step_part> parts) noexcept override {
+    const auto layers = static_cast<std::int32_t>(shape().layers);
+    llama_set_adapter_cvec(context, length(0) == 0 ? direction.data() : nullptr, direction.size(),
+                           static_cast<std::int32_t>(direction.size()) / (layers - 1), layers - 1,
+                           layers - 1);
+    return cached_rows::try_begin(parts);
+  }
+};
+
+TEST_F(self_check_test, finds_logits_that_were_no_numbers_once) {
+  const std::string found = difference<rows_with_one_bad_run>(
+      graph_form::op_swap, headwise::make_spec(headwise::global{}),
+      [&](const hlc::hooked_context& context, rows_with_one_bad_run& rows) {
+        rows.context = context.get();
+        rows.direction.assign(
+            static_cast<std::size_t>(llama_model_n_embd(model_.get())) * (rows.shape().layers - 1),
+            std::numeric_limits<float>::quiet_NaN());
+      });
+  EXPECT_EQ(found.find("its logits are nan"), 0U) << found;
+}
+
 // Asked by llama.cpp from within graphs; true once, at the call that is to fail.
 struct one_interruption {
   std::size_t left = 0;
@@ -87,9 +162,7 @@ TEST_F(self_check_test, falls_back_and_says_so) {
   std::size_t refused = 0, fallen_back = 0, swapped = 0;
   for (std::size_t calls = 1; swapped == 0 && calls < 1'000'000; calls += calls / 2 + 1) {
     one_interruption stop{calls};
-    hlc::takeover_options options;
-    options.capacity = 64;
-    options.context.n_threads = options.context.n_threads_batch = 1;
+    auto options = by_one_thread<hlc::takeover_options>(64, 256);
     options.context.abort_callback = &one_interruption::wanted;
     options.context.abort_callback_data = &stop;
     try {
