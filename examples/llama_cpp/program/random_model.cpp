@@ -61,18 +61,23 @@ class number_source {
   float scale_;
 };
 
-// Scales of normalisations and factors of rotations are near one; rows of matrices keep the size of
-// what they multiply.
+// Whether the tensor only scales what others give.
+bool is_near_one(std::string_view name) {
+  for (const std::string_view part : {"norm.weight", "rope_factors", "rope_freqs", "scale"})
+    if (name.find(part) != name.npos) return true;
+  return false;
+}
+
+// Rows of matrices keep the size of what they multiply.
 void fill(ggml_tensor* tensor, void*) {
-  const std::string_view name = tensor->name;
-  const bool is_near_one =
-      name.find("norm.weight") != name.npos || name.find("rope_factors") != name.npos;
+  const float middle = is_near_one(tensor->name) ? 1.0F : 0.0F;
   const float width = static_cast<float>(tensor->ne[0]);
-  number_source numbers(name, is_matrix(*tensor) ? std::min(0.2F, 2.0F / std::sqrt(width)) : 0.2F);
+  number_source numbers(tensor->name,
+                        is_matrix(*tensor) ? std::min(0.2F, 2.0F / std::sqrt(width)) : 0.2F);
   std::vector<float> row(static_cast<std::size_t>(tensor->ne[0]));
   std::vector<std::byte> encoded(ggml_row_size(tensor->type, tensor->ne[0]));
   for (std::size_t r = 0; r < static_cast<std::size_t>(ggml_nrows(tensor)); ++r) {
-    for (float& x : row) x = numbers.next() + (is_near_one ? 1.0F : 0.0F);
+    for (float& x : row) x = numbers.next() + middle;
     if (tensor->type == GGML_TYPE_F16)
       ggml_fp32_to_fp16_row(row.data(), reinterpret_cast<ggml_fp16_t*>(encoded.data()),
                             tensor->ne[0]);
