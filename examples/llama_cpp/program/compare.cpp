@@ -15,6 +15,29 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+constexpr std::size_t turn = 4;  // tokens
+
+std::size_t turns(std::size_t tokens) {
+  return (tokens + turn - 1) / turn;
+}
+
+// That a text grows by at each length: one more in each turn warms up.
+std::size_t timed_tokens(const contest_options& options, std::size_t tokens) {
+  return turns(tokens) * (turn + 1) * options.threads.size();
+}
+
+// What is timed at a length must leave the text no longer than the next.
+void require_ascending(const contest_options& options, std::size_t tokens) {
+  const std::size_t timed = timed_tokens(options, tokens);
+  for (std::size_t i = 1; i < options.lengths.size(); ++i)
+    if (options.lengths[i] < options.lengths[i - 1] + timed)
+      headwise::raise(
+          headwise::error_code::invalid_argument, "--lengths",
+          std::to_string(options.lengths[i]) + " after " + std::to_string(options.lengths[i - 1]),
+          "ascending lengths, at least the " + std::to_string(timed) +
+              " tokens apart that are fed at each");
+}
+
 class comparison {
  public:
   comparison(llama_model& model, const contest_options& options, std::size_t tokens)
@@ -31,37 +54,33 @@ class comparison {
     std::printf("\n");
     for (const std::size_t length : options_.lengths) {
       for (contestant& c : contestants_) fill(c, length);
-      length_ = std::max(length_, length);
-      measure(length);
+      length_ = length;
+      measure();
+      length_ += timed_tokens(options_, tokens_);
     }
   }
 
  private:
-  static constexpr std::size_t turn = 4;  // tokens
-
-  [[nodiscard]] std::size_t turns() const { return (tokens_ + turn - 1) / turn; }
   [[nodiscard]] std::size_t most_tokens() const {
-    return *std::max_element(options_.lengths.begin(), options_.lengths.end()) +
-           turns() * (turn + 1) * options_.threads.size() * options_.lengths.size();
+    return options_.lengths.back() + timed_tokens(options_, tokens_);
   }
   [[nodiscard]] int most_threads() const {
     return *std::max_element(options_.threads.begin(), options_.threads.end());
   }
   void fill(contestant& c, std::size_t length) const {
     llama_set_n_threads(c.context, most_threads(), most_threads());
-    if (length > length_) c.feed(id_source(model_).next(length - length_));
+    if (length > length_) c.feed(id_source(model_).next(length - length_));  // lengths ascend
   }
-  void measure(std::size_t length) {
+  void measure() {
     const double never = std::numeric_limits<double>::infinity();
     std::vector<std::vector<double>> best(contestants_.size(),
                                           std::vector<double>(options_.threads.size(), never));
-    for (std::size_t i = 0; i < turns(); ++i)
+    for (std::size_t i = 0; i < turns(tokens_); ++i)
       for (std::size_t t = 0; t < options_.threads.size(); ++t)
         for (std::size_t c = 0; c < contestants_.size(); ++c)
           best[c][t] = std::min(best[c][t], time_turn(contestants_[c], options_.threads[t]));
-    length_ += turns() * (turn + 1) * options_.threads.size();
     for (std::size_t c = 0; c < contestants_.size(); ++c) {
-      std::printf("| %zu | %s | %.1f |", length, contestants_[c].name.c_str(),
+      std::printf("| %zu | %s | %.1f |", length_, contestants_[c].name.c_str(),
                   static_cast<double>(contestants_[c].held_bytes()) / (1U << 20U));
       for (const double ms : best[c]) std::printf(" %.2f | %.1f |", ms, 1000.0 / ms);
       std::printf("\n");
@@ -93,6 +112,7 @@ class comparison {
 }  // namespace
 
 void run_compare(const contest_options& options, std::size_t tokens) {
+  require_ascending(options, tokens);
   const model_handle model = load_model(options);
   comparison(*model, options, tokens).run();
 }

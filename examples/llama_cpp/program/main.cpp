@@ -47,7 +47,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   CLI::App* const compare = app.add_subcommand("compare", "Speed, all engines in turn");
   add_options(*compare, options);
-  compare->add_option("--tokens", tokens, "To time at each length");
+  compare->add_option("--tokens", tokens, "To time at each length")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{headwise::max_length}));
   compare->callback([&] { run_compare(options, tokens); });
   CLI::App* const memory = app.add_subcommand("memory", "The resident set, a process each");
   add_options(*memory, options);
