@@ -89,7 +89,7 @@ TEST_F(Suite, RunsEveryPlanWithinItsShare) {
     EXPECT_TRUE(contains(shown, "beside ours"));
     EXPECT_TRUE(contains(shown, "No more than 1 % above the full cache, with the whole of"));
   }
-  EXPECT_TRUE(contains(ran.err, "1 of at most 14: full")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "1 of at most 16: full")) << ran.err;
 }
 
 TEST_F(Suite, FindsWhatEvalFinds) {
