@@ -9,7 +9,7 @@
 namespace headwise_llama_cpp {
 namespace {
 
-constexpr std::size_t kinds = 3;
+constexpr std::size_t node_kinds = 3;
 
 using op_params = std::array<std::int32_t, GGML_MAX_OP_PARAMS / sizeof(std::int32_t)>;
 
@@ -32,7 +32,7 @@ op_params custom_params(ggml_custom_op_t function, void* user_data) {
 
 }  // namespace
 
-graph_hook::graph_hook(std::uint32_t layers) : facts_(layers), bindings_(layers * kinds) {
+graph_hook::graph_hook(std::uint32_t layers) : facts_(layers), bindings_(layers * node_kinds) {
   for (std::uint32_t layer = 0; layer < layers; ++layer)
     for (const node_kind kind : {node_kind::keys, node_kind::values, node_kind::attention}) {
       binding& b = bound({kind, layer});

@@ -13,27 +13,27 @@ namespace headwise_tests {
 namespace {
 
 using headwise::error_code;
-using texts = std::initializer_list<std::string_view>;
+using error_parts = std::initializer_list<std::string_view>;
 
 template <class Options>
 Options small() {
   return by_one_thread<Options>(256, 32);
 }
 
-void expect_no_takeover(llama_model& model, const texts& parts) {
+void expect_no_takeover(llama_model& model, const error_parts& parts) {
   expect_error(error_code::unsupported, parts, [&] {
     hlc::takeover engine(model, all_global(model), small<hlc::takeover_options>());
   });
 }
 
-void expect_no_emulation(llama_model& model, const texts& parts) {
+void expect_no_emulation(llama_model& model, const error_parts& parts) {
   expect_error(error_code::unsupported, parts, [&] {
     hlc::emulation engine(model, all_global(model), small<hlc::emulation_options>());
     engine.feed(some_ids(40, 7));
   });
 }
 
-void expect_no_recorder(llama_model& model, const texts& parts) {
+void expect_no_recorder(llama_model& model, const error_parts& parts) {
   const temporary_folder folder;
   const std::vector<token_ids> prompts{some_ids(40, 7)};
   expect_error(error_code::unsupported, parts, [&] {
@@ -51,7 +51,7 @@ TEST(llama_cpp_layers, with_fewer_query_heads_are_refused) {
                                                {"attention.key_length", 16U},
                                                {"attention.value_length", 16U},
                                                {"feed_forward_length", counts{96, 96}}});
-  const texts parts{"layer 1", "2 query heads", "expected 4 query heads"};
+  const error_parts parts{"layer 1", "2 query heads", "expected 4 query heads"};
   expect_no_takeover(*model, parts);
   expect_no_emulation(*model, parts);
   expect_no_recorder(*model, parts);
@@ -61,7 +61,7 @@ TEST(llama_cpp_layers, with_fewer_kv_heads_are_refused) {
   const auto model = make_small_model("deci", {{"attention.head_count", counts{4, 4}},
                                                {"attention.head_count_kv", counts{2, 1}},
                                                {"feed_forward_length", counts{96, 96}}});
-  const texts parts{"layer 1", "1 KV heads", "2 KV heads"};
+  const error_parts parts{"layer 1", "1 KV heads", "2 KV heads"};
   expect_no_takeover(*model, {"the model's graph", "other tokens or heads"});
   expect_no_emulation(*model, parts);
   expect_no_recorder(*model, parts);
@@ -75,14 +75,14 @@ TEST(llama_cpp_layers, with_capped_logits_are_recorded_alone) {
 
 TEST(llama_cpp_layers, that_see_what_comes_later_are_refused) {
   const auto model = make_small_model("llama", {{"attention.causal", false}});
-  const texts parts{"not causal"};
+  const error_parts parts{"not causal"};
   expect_no_takeover(*model, parts);
   expect_no_emulation(*model, parts);
   expect_no_recorder(*model, parts);
 }
 
-// Models with rotation factors for short and for long texts, whether the file names the scaling or
-// not: llama.cpp takes those for its number of cells, of which the takeover has few.
+// Models with rotation factors for short and for long error_parts, whether the file names the
+// scaling or not: llama.cpp takes those for its number of cells, of which the takeover has few.
 TEST(llama_cpp_layers, that_rotate_long_texts_otherwise_take_short_ones) {
   const hlc::metadata_map said{{"rope.scaling.type", std::string("longrope")},
                                {"rope.scaling.original_context_length", 300U}},
@@ -93,9 +93,10 @@ TEST(llama_cpp_layers, that_rotate_long_texts_otherwise_take_short_ones) {
     options.capacity = 300;
     EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
     options.capacity = 301;
-    expect_error(error_code::unsupported, {"texts of 301 tokens", "cache of 256", "at most 300"},
+    expect_error(error_code::unsupported,
+                 {"error_parts of 301 tokens", "cache of 256", "at most 300"},
                  [&] { hlc::takeover(*model, all_global(*model), options); });
-    options.micro_batch = 512;  // as many cells: the factors for long texts
+    options.micro_batch = 512;  // as many cells: the factors for long error_parts
     EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
   }
   // Factors that do not depend on the length.
