@@ -108,7 +108,7 @@ void print_unserved(const headwise::blueprint& plan,
             << " every token although heavy hitters were tried: they recover at best "
             << fixed(sum / static_cast<double>(heads), 3) << " on average, and "
             << fixed(required, 3)
-            << " is asked; try a larger --heavy-hitters, a lower --target, or --budget\n";
+            << " is asked; try larger pools of them, a lower --target, or --budget\n";
 }
 
 // "b.json" and 0.9: "b_0.9.json".

@@ -269,14 +269,15 @@ TEST_F(Profile, SaysWhereFewerHeavyHittersMakeALargerCache) {
   EXPECT_EQ(few.globals, 1U);
   EXPECT_GT(few.rows, many.rows + 0.25);
   EXPECT_LT(few.best, 0.95);
+  const std::string best = headwise_tool::fixed(few.best, 3);
   EXPECT_EQ(few.said,
-            "  1 head keeps every token although heavy hitters were tried: they recover "
-            "at best " +
-                headwise_tool::fixed(few.best, 3) +
-                " on average, and 0.950 is asked; try a larger --heavy-hitters, a lower "
-                "--target, or --budget\n");
+            "  1 head keeps every token although heavy hitters were tried: they recover at best " +
+                best +
+                " on average, and 0.950 is asked; try larger pools of them, a lower --target, or "
+                "--budget\n");
   // The best of several, and what is asked by another criterion.
   EXPECT_EQ(with_hitters("0.05,0.1").said, few.said);
+  EXPECT_EQ(with_hitters("0.1", {"--even-pools", "2"}).said, few.said);
   EXPECT_EQ(with_hitters("0.1,0.3").said, "");
   EXPECT_TRUE(contains(with_hitters("0.1", {"--criterion", "distance"}).said, "0.975 is asked"));
   // Nothing where none were tried, or where a budget does not owe the head its target.
