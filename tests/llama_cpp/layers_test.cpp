@@ -81,7 +81,7 @@ TEST(llama_cpp_layers, that_see_what_comes_later_are_refused) {
   expect_no_recorder(*model, parts);
 }
 
-// Models with rotation factors for short and for long error_parts, whether the file names the
+// Models with rotation factors for short and for long texts, whether the file names the
 // scaling or not: llama.cpp takes those for its number of cells, of which the takeover has few.
 TEST(llama_cpp_layers, that_rotate_long_texts_otherwise_take_short_ones) {
   const hlc::metadata_map said{{"rope.scaling.type", std::string("longrope")},
@@ -93,10 +93,9 @@ TEST(llama_cpp_layers, that_rotate_long_texts_otherwise_take_short_ones) {
     options.capacity = 300;
     EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
     options.capacity = 301;
-    expect_error(error_code::unsupported,
-                 {"error_parts of 301 tokens", "cache of 256", "at most 300"},
+    expect_error(error_code::unsupported, {"texts of 301 tokens", "cache of 256", "at most 300"},
                  [&] { hlc::takeover(*model, all_global(*model), options); });
-    options.micro_batch = 512;  // as many cells: the factors for long error_parts
+    options.micro_batch = 512;  // as many cells: the factors for long texts
     EXPECT_NO_THROW(hlc::takeover(*model, all_global(*model), options));
   }
   // Factors that do not depend on the length.
