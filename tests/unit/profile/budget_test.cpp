@@ -166,6 +166,7 @@ TEST(least_harm, comes_within_a_step_of_what_is_possible_on_a_thousand_heads) {
       const double bound = bound_of_harm(scopes, share * full);
       EXPECT_GT(bound, 1.0);
       EXPECT_LE(sum.rows, share * full);
+      EXPECT_GT(sum.rows, share * full - 25.0);
       EXPECT_LE(sum.harm, bound + 1.0) << heads << " heads, " << share;  // no step undoes more
     }
   }
@@ -202,6 +203,27 @@ TEST(least_harm, takes_what_just_fits) {
   EXPECT_EQ(least_harm(scopes, 0.0, 16384.0), std::vector<std::size_t>{1});
   EXPECT_EQ(least_harm(scopes, 0.0, 16383.9), std::vector<std::size_t>{0});
   EXPECT_EQ(least_harm(scopes, 0.0, 16384.3), std::vector<std::size_t>{2});
+}
+
+// Less would be lost if the first lost more than it is allowed to.
+TEST(least_harm, takes_nothing_below_what_is_required) {
+  const offered scopes{{{0.5, 10.0, 0.5}, {0.55, 910.0, 0.45}, {1.0, 1001.0, 0.0}},
+                       {{0.6, 10.0, 0.9}, {0.9, 510.0, 0.1}, {1.0, 1001.0, 0.0}}};
+  EXPECT_EQ(least_harm(scopes, 0.52, 930.0), (std::vector<std::size_t>{1, 0}));
+  EXPECT_EQ(least_harm(scopes, 0.0, 930.0), (std::vector<std::size_t>{0, 1}));
+}
+
+// Thirds of rows, summed in whatever order, and budgets that are a rounding below a choice's rows.
+TEST(least_harm, holds_no_rounding_more_than_the_budget) {
+  for (std::uint32_t seed = 0; seed < 100; ++seed) {
+    random_source random(seed);
+    offered scopes = random_offers(random, 12, 6);
+    for (std::vector<offer>& offers : scopes)
+      for (offer& o : offers) o.rows /= 30.0;
+    const double rows = total(scopes, least_harm(scopes, 0.0, 12 * 25.0)).rows;
+    const double less = std::nextafter(rows, 0.0);
+    ASSERT_LE(total(scopes, least_harm(scopes, 0.0, less)).rows, less) << seed;
+  }
 }
 
 TEST(least_harm, takes_the_first_of_equals) {
