@@ -194,6 +194,7 @@ TEST(window_plan, holds_what_the_blueprint_holds) {
     EXPECT_EQ(head.resident_fraction, window / 64.0);
   }
   EXPECT_EQ(plain.shape, plan.shape);
+  EXPECT_EQ(plain.origin.length, 64U);
 }
 
 std::map<std::string, int> histogram(const blueprint& plan) {
@@ -288,6 +289,17 @@ TEST(random_order, has_every_head_once) {
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(sorted[i], i);
   EXPECT_NE(once, sorted);
+}
+
+TEST(random_order, puts_every_head_everywhere) {
+  std::vector<std::vector<int>> seen(5, std::vector<int>(5, 0));  // [places][heads]
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    const std::vector<std::size_t> order = random_order(5, seed);
+    for (std::size_t place = 0; place < 5; ++place) ++seen[place][order[place]];
+  }
+  // 400 of each within five standard deviations (17.9 each).
+  for (const std::vector<int>& place : seen)
+    for (const int count : place) EXPECT_NEAR(count, 400, 90);
 }
 
 TEST(order_by_need, puts_first_what_loses_most) {
