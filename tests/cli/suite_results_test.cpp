@@ -18,6 +18,7 @@ namespace {
 
 using headwise_tool::exam_score;
 using headwise_tool::interval;
+using headwise_tool::save_results;
 using headwise_tool::suite_result;
 
 // Texts of 10 tokens with so much surprise a token.
