@@ -85,6 +85,48 @@ TEST_F(SuitePlans, HoldWhatTheyWereAskedTo) {
   }
 }
 
+TEST_F(SuitePlans, ReachTheTargetThatTheyAreNamedAfter) {
+  for (const plan_kind kind : {plan_kind::target, plan_kind::target_by_layer})
+    for (const double level : {0.5, 0.8, 0.95}) {
+      const std::optional<blueprint> made = plan(family(kind), level);
+      ASSERT_TRUE(made);
+      for (const headwise::head_plan& head : made->heads)
+        EXPECT_GE(head.recovery, level) << to_string(kind);
+    }
+}
+
+TEST_F(SuitePlans, ByLayerAreOneChoiceForItsHeads) {
+  bool differ = false;
+  const std::pair<plan_kind, plan_kind> kinds[] = {{plan_kind::budget_by_layer, plan_kind::budget},
+                                                   {plan_kind::target_by_layer, plan_kind::target}};
+  for (const auto& [by_layer, by_head] : kinds)
+    for (const double level : {0.3, 0.5, 0.7, 0.9}) {
+      const std::optional<blueprint> layers = plan(family(by_layer), level);
+      const std::optional<blueprint> heads = plan(family(by_head), level);
+      ASSERT_TRUE(layers && heads);
+      for (const std::size_t first : {0U, 2U}) {
+        EXPECT_EQ(layers->heads[first].policy, layers->heads[first + 1].policy) << level;
+        differ = differ || heads->heads[first].policy != heads->heads[first + 1].policy;
+      }
+    }
+  EXPECT_TRUE(differ);
+}
+
+// 24 of 48 rows.
+TEST_F(SuitePlans, RulesAreWhatTheyAreCalled) {
+  using headwise::make_spec, headwise::union_of;
+  const headwise::local_window all(24), half(12), behind_sinks(20);
+  const headwise::special_tokens sinks(headwise::token_classes::sink);
+  const auto expect_policy = [&](plan_kind kind, const headwise::policy_spec& policy) {
+    const std::optional<blueprint> made = plan(family(kind), 0.5);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->heads.front().policy, policy) << to_string(kind);
+  };
+  expect_policy(plan_kind::window, make_spec(all));
+  expect_policy(plan_kind::sinks_window, make_spec(union_of(sinks, behind_sinks)));
+  expect_policy(plan_kind::heavy_hitters, make_spec(union_of(half, headwise::heavy_hitters(12))));
+}
+
 // Four heads: global ones are 48 rows, others 4 sinks and a window of 6.
 TEST_F(SuitePlans, TwoClassesGoToTheHeadsThatLoseMost) {
   const std::optional<blueprint> measured = plan(family(plan_kind::target), 0.5);
