@@ -5,7 +5,7 @@
 # Does it keep the text? Records the model's attention, and measures every plan and baseline of the
 # suites beside this script on the test text, on source code (two modules of python3's library) and
 # on made tasks. Leaves in OUT (build/quality) results.json, and of each suite a page and tables
-# (text.html, text.md ...). Takes hours on two cores and 30 GB for maps; what a run that broke off
+# (text.html, text.md ...). Takes hours on two cores and 20 GB for maps; what a run that broke off
 # has found is not run again. examples/llama/fetch_smollm2.sh fetches the model of README.md.
 set -euo pipefail
 start=$PWD

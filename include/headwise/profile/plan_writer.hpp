@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -144,13 +143,7 @@ class plan_writer {
     std::vector<std::vector<offer>> offers;
     for (const judged_scope& judged : scopes) offers.push_back(offers_of(judged));
     if (options_.budget) return least_harm(offers, required_, rows_of_budget());
-    std::vector<std::size_t> choices;
-    for (const std::vector<offer>& of_scope : offers) {
-      const std::optional<std::size_t> choice = cheapest(of_scope, required_);
-      HEADWISE_EXPECTS(choice.has_value(), "global is a candidate and always passes");
-      choices.push_back(*choice);
-    }
-    return choices;
+    return cheapest_of_all(offers, required_);
   }
 
   void append(const judged_scope& judged, std::size_t choice, std::vector<head_plan>& plans) {
