@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <utility>
 #include <vector>
@@ -130,10 +129,11 @@ class id_search {
       double mass = 0.0;
       for (std::size_t head = first; head < last; ++head) mass += gain(head, slot);
       if (!(mass > 0.0) || std::find(slots_.begin(), slots_.end(), slot) != slots_.end()) continue;
-      // An id that costs no row at the stated length is worth more than any that does.
-      const std::uint64_t rows = sums_.learned.cost(slot, learner_).rows;
-      const double rate =
-          rows == 0 ? std::numeric_limits<double>::infinity() : mass / static_cast<double>(rows);
+      // What prompts show of an id beyond the stated length costs nothing at it, and will
+      // elsewhere.
+      const std::uint64_t rows =
+          std::max<std::uint64_t>(1, sums_.learned.cost(slot, learner_).rows);
+      const double rate = mass / static_cast<double>(rows);
       const bool better =
           best == learned_mass::no_slot || rate > best_rate ||
           (rate == best_rate && (mass > best_mass || (mass == best_mass && ids[slot] < ids[best])));

@@ -292,6 +292,23 @@ TEST(learned_ids, go_by_mass_for_each_row) {
   EXPECT_EQ(plan_at(0.76).candidates.front().recovery, 0.8125);
 }
 
+// At a stated length of two tokens id 7, which the prompt has behind them, costs no row.
+TEST(learned_ids, are_not_taken_for_free_where_the_stated_length_ends_before_them) {
+  const std::vector<token> keys{{0, 5, {}}, {1, 6, {}}, {2, 7, {}}, {3, 8, {}}};
+  const std::vector<recorded_map> maps{
+      make_map(keys, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0.5F, 0, 0.25F, 0.25F})};
+  recorded_source source{{1, 1, 1, 8}, &maps};
+  profile_options options;
+  options.measure.length = 2;
+  options.measure.use_ladder = false;
+  options.measure.candidates = {{"own", make_spec(special_tokens(token_classes::none)), true}};
+  options.classify.recovery_target = 0.9;
+  options.classify.max_learned_ids = 1;
+  const candidate_recovery own = profile(source, {}, {}, options).heads.front().candidates.front();
+  EXPECT_EQ(own.name, "own+ids(1)");
+  EXPECT_EQ(own.recovery, 1.0 - 0.25 / 4);
+}
+
 // Two query heads share a KV head: one could do with id 4 but passes without, the other needs id 1.
 TEST(learned_ids, serve_the_worst_query_head) {
   const std::vector<token> keys{{0, 4, {}}, {1, 1, {}}, {2, 2, {}}, {3, 3, {}}};
