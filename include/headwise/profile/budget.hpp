@@ -6,11 +6,12 @@
 // is a knapsack problem (multiple choice): least_harm() takes the best of three answers, each of
 // which is good where another may not be, and says what that guarantees.
 //
-// Harm is the lost share of attention to the fourth power: a head that loses much is worse than
-// many that lose a little. Measured on SmolLM2-135M, 40 % of the rows at 1,024 tokens, 4,096 tokens
-// of WikiText-2: perplexity 22.44 with the lost share itself (and one window fewer to choose from),
-// 22.31 with its square, 22.16 with its fourth, 22.17 with its eighth and sixteenth power; 21.19
-// with every row.
+// Harm (recovery_table.hpp) is the share of attention that a prompt loses, to the fourth power: a
+// head that loses much is worse than many that lose a little, and so is a prompt. Measured on
+// SmolLM2-135M, 40 % of the rows at 1,024 tokens, 4,096 tokens of WikiText-2, where prompts of one
+// kind weigh alike: perplexity 22.44 with the lost share itself (and one window fewer to choose
+// from), 22.31 with its square, 22.16 with its fourth, 22.17 with its eighth and sixteenth power;
+// 21.19 with every row.
 //
 // scopes: [heads, or layers][offers]. n of them with m offers in all: O(m log m), and up to 1,024
 // scopes also O(m * 16,384) with 34 KiB for each of them. Pure: any number of threads.
@@ -30,11 +31,6 @@
 #include "headwise/profile/classify.hpp"
 
 HEADWISE_NAMESPACE_BEGIN
-
-[[nodiscard]] inline double harm_of(double recovery) noexcept {
-  const double lost = 1.0 - recovery;
-  return lost * lost * lost * lost;
-}
 
 namespace detail {
 

@@ -55,6 +55,7 @@ struct classify_options {
 // One candidate for one KV head (or for all of a layer).
 struct judged_candidate {
   double recovery = 0.0;  // aggregated
+  double harm = 0.0;      // aggregated, see recovery_table
   double resident_rows = 0.0;
   double forever_fraction = 0.0;
   std::vector<std::int32_t> ids;  // learned, sorted
@@ -64,7 +65,7 @@ struct judged_candidate {
 struct offer {
   double recovery = 0.0;  // of its worst KV head
   double rows = 0.0;      // resident, of all its KV heads
-  double harm = 0.0;      // of what its KV heads lose (budget.hpp), summed
+  double harm = 0.0;      // of its KV heads, summed
 };
 
 // The index of the offer with the fewest rows whose recovery is at least `required`, the first of

@@ -63,9 +63,17 @@ class id_search {
   [[nodiscard]] double recovery(std::size_t kv_head) const noexcept {
     return aggregate({recoveries_.data() + kv_head * group_, group_}, aggregation_);
   }
+  [[nodiscard]] double harm(std::size_t kv_head) const {
+    std::vector<double> averted;  // negative: less is worse, as with recoveries
+    for (std::size_t head = kv_head * group_; head < (kv_head + 1) * group_; ++head)
+      averted.push_back(
+          -sums_.table.harm(scope_.layer, query_head(head), candidate_, regained_[head]));
+    return -aggregate(averted, aggregation_);
+  }
   [[nodiscard]] judged_candidate result(std::size_t kv_head) const {
     judged_candidate judged;
     judged.recovery = recovery(kv_head);
+    judged.harm = harm(kv_head);
     id_cost added;
     for (const std::uint32_t slot : slots_) {
       const id_cost cost = sums_.learned.cost(slot, learner_);

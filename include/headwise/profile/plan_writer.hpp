@@ -124,7 +124,7 @@ class plan_writer {
         for (const std::vector<judged_candidate>& head : heads) {
           all.recovery = std::min(all.recovery, head[c].recovery);
           all.rows += head[c].resident_rows;
-          all.harm += harm_of(head[c].recovery);
+          all.harm += head[c].harm;
         }
         offers.push_back(all);
       }

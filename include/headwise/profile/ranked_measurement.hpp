@@ -71,6 +71,7 @@ class ranked_measurement {
                position skip_queries, recovery_table& table) const {
     ranked_simulation simulation(c.lifetimes, c.pool_rows);
     std::vector<double> seen(group_), lost(group_, 0.0);
+    const std::uint64_t counted = held.queries - std::min<std::size_t>(held.queries, skip_queries);
     for (std::size_t query = 0; query < held.queries; ++query) {
       const bool sees_all = simulation.kept().size() == query;
       simulation.attend(
@@ -81,7 +82,7 @@ class ranked_measurement {
         lost[h] += std::max(0.0, 1.0 - seen[h] / held.row_sums[h * held.queries + query]);
     }
     for (std::uint32_t h = 0; h < group_; ++h)
-      table.add_lost(head.layer, head.kv_head * group_ + h, c.candidate, lost[h]);
+      table.add_lost(head.layer, head.kv_head * group_ + h, c.candidate, lost[h], counted);
   }
 
   simd_width width_ = widest_simd();

@@ -7,6 +7,9 @@
 // Recovery is the mean over the calibration queries of the mass on visible keys. The table keeps
 // the mass lost: nothing lost is a recovery of exactly 1, and no recovery is above 1.
 //
+// Harm is the mean over the prompts of the share lost to the fourth power: what is lost much in one
+// prompt is worse than what is lost a little in all of them.
+//
 // add_prompt, add_map O(candidates), add_lost O(1), merge O(size), every question O(1). Memory
 // O(layers * query_heads * candidates), whatever the number of prompts. Heads and candidates that
 // the table does not have are a broken contract (checked at level 1). One thread at a time.
@@ -30,6 +33,12 @@ struct resident_count {
   friend bool operator==(const resident_count&, const resident_count&) = default;
 };
 
+// lost: a share, from 0 to 1.
+[[nodiscard]] constexpr double harm_of(double lost) noexcept {
+  const double square = lost * lost;
+  return square * square;
+}
+
 class recovery_table {
  public:
   recovery_table() = default;
@@ -37,6 +46,7 @@ class recovery_table {
       : heads_(shape, share),
         candidates_(candidates),
         lost_(heads_.size() * candidates, 0.0),
+        harm_(lost_.size(), 0.0),
         queries_(heads_.size(), 0),
         resident_(candidates) {}
 
@@ -54,19 +64,21 @@ class recovery_table {
     for (std::size_t c = 0; c < candidates_; ++c) add(resident_[c], counts[c]);
     ++prompts_;
   }
-  // lost: [candidates], summed over `queries` queries of one map.
+  // lost: [candidates], summed over `queries` queries of one map, which is all of its prompt.
   void add_map(std::uint32_t layer, std::uint32_t query_head, std::span<const double> lost,
                std::uint64_t queries) noexcept {
     HEADWISE_EXPECTS(lost.size() == candidates_, "one lost mass for each candidate");
-    double* sums = lost_.data() + index(layer, query_head) * candidates_;
-    for (std::size_t c = 0; c < candidates_; ++c) sums[c] += lost[c];
+    for (std::size_t c = 0; c < candidates_; ++c) add_lost(layer, query_head, c, lost[c], queries);
     queries_[index(layer, query_head)] += queries;
   }
-  // Further lost mass of one candidate, over queries that add_map() counts.
-  void add_lost(std::uint32_t layer, std::uint32_t query_head, std::size_t candidate,
-                double lost) noexcept {
+  // The same of one candidate, of which add_map() was told that nothing is lost.
+  void add_lost(std::uint32_t layer, std::uint32_t query_head, std::size_t candidate, double lost,
+                std::uint64_t queries) noexcept {
     HEADWISE_EXPECTS(candidate < candidates_, "there is no such candidate in the table");
-    lost_[index(layer, query_head) * candidates_ + candidate] += lost;
+    if (queries == 0) return;
+    const std::size_t at = index(layer, query_head) * candidates_ + candidate;
+    lost_[at] += lost;
+    harm_[at] += harm_of(std::clamp(lost / static_cast<double>(queries), 0.0, 1.0));
   }
   // Whether both were told of the same prompts, as far as residents show.
   [[nodiscard]] bool has_prompts_of(const recovery_table& other) const noexcept {
@@ -83,8 +95,12 @@ class recovery_table {
         const std::size_t from = part->index(layer, query_head);
         const std::size_t to = whole.index(layer, query_head);
         whole.queries_[to] = part->queries_[from];
-        std::copy_n(part->lost_.data() + from * whole.candidates_, whole.candidates_,
-                    whole.lost_.data() + to * whole.candidates_);
+        const auto copy = [&](const std::vector<double>& of_part, std::vector<double>& of_whole) {
+          std::copy_n(of_part.data() + from * whole.candidates_, whole.candidates_,
+                      of_whole.data() + to * whole.candidates_);
+        };
+        copy(part->lost_, whole.lost_);
+        copy(part->harm_, whole.harm_);
       });
     return whole;
   }
@@ -100,7 +116,10 @@ class recovery_table {
             std::to_string(other.lost_.size()) + " recoveries of " +
                 std::to_string(other.candidates_) + " candidates",
             std::to_string(lost_.size()) + " of " + std::to_string(candidates_));
-    for (std::size_t i = 0; i < lost_.size(); ++i) lost_[i] += other.lost_[i];
+    for (std::size_t i = 0; i < lost_.size(); ++i) {
+      lost_[i] += other.lost_[i];
+      harm_[i] += other.harm_[i];
+    }
     for (std::size_t i = 0; i < queries_.size(); ++i) queries_[i] += other.queries_[i];
     for (std::size_t c = 0; c < candidates_; ++c) add(resident_[c], other.resident_[c]);
     prompts_ += other.prompts_;
@@ -117,6 +136,16 @@ class recovery_table {
                                 std::size_t candidate, double regained = 0.0) const noexcept {
     const double count = static_cast<double>(queries(layer, query_head));
     return 1.0 - std::clamp((lost_mass(layer, query_head, candidate) - regained) / count, 0.0, 1.0);
+  }
+
+  // As if what is regained were the same share of what is lost in every prompt.
+  [[nodiscard]] double harm(std::uint32_t layer, std::uint32_t query_head, std::size_t candidate,
+                            double regained = 0.0) const noexcept {
+    const double lost = lost_mass(layer, query_head, candidate);
+    if (!(lost > 0.0)) return 0.0;
+    return harm_of(std::clamp(1.0 - regained / lost, 0.0, 1.0)) *
+           harm_[index(layer, query_head) * candidates_ + candidate] /
+           static_cast<double>(prompts_);
   }
 
   // Mean over prompts of the rows held at the stated length.
@@ -152,6 +181,7 @@ class recovery_table {
   std::size_t candidates_ = 0;
   std::uint64_t prompts_ = 0;
   std::vector<double> lost_;              // [heads, candidates]
+  std::vector<double> harm_;              // [heads, candidates], summed over prompts
   std::vector<std::uint64_t> queries_;    // [heads]
   std::vector<resident_count> resident_;  // [candidates], summed over prompts
 };

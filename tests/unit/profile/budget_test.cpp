@@ -237,11 +237,11 @@ struct measured_prompts {
   profile_options options;
   std::vector<recorded_map> maps;
 
-  explicit measured_prompts(std::uint32_t seed) {
+  explicit measured_prompts(std::uint32_t seed, std::uint32_t most_prompts = 3) {
     random_source random(seed);
     const std::uint32_t kv_heads = random.between(1, 3);
     shape = {random.between(1, 3), kv_heads * random.between(1, 2), kv_heads, 8};
-    maps = random_maps(random, shape, random.between(1, 3), 2);
+    maps = random_maps(random, shape, random.between(1, most_prompts), 2);
     options.measure.length = random.between(20, 60);
     options.measure.ladder.windows = {2, 3, 5, 9, 15, 30};
     options.classify.max_learned_ids = random.below(5);
@@ -261,6 +261,7 @@ double mean_rows(const blueprint& plan) {
   for (const head_plan& head : plan.heads) sum += head.resident_fraction;
   return sum / static_cast<double>(plan.heads.size());
 }
+// Of one prompt.
 double harm_in(const blueprint& plan) {
   double sum = 0.0;
   for (const head_plan& head : plan.heads) sum += std::pow(1.0 - head.recovery, 4.0);
@@ -270,7 +271,7 @@ double harm_in(const blueprint& plan) {
 TEST(budget, does_no_more_harm_than_a_target_with_its_rows) {
   std::size_t better = 0;
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
-    measured_prompts prompts(seed);
+    measured_prompts prompts(seed, 1);
     for (const double target : {0.5, 0.8, 0.95}) {
       const blueprint by_target = prompts.plan(target);
       EXPECT_EQ(by_target.origin.budget, std::nullopt);
@@ -289,6 +290,37 @@ TEST(budget, does_no_more_harm_than_a_target_with_its_rows) {
     }
   }
   EXPECT_GT(better, 30U);
+}
+
+// With one window for each head's rows: the first loses a fifth in both prompts, the second nothing
+// in one and a third, which is less in all, in the other.
+TEST(budget, serves_the_head_that_loses_most_in_one_prompt) {
+  std::vector<recorded_map> maps;
+  for (std::uint64_t prompt = 0; prompt < 2; ++prompt)
+    for (std::uint32_t head = 0; head < 2; ++head) {
+      const float far = head == 0 ? 0.2F : prompt == 0 ? 0.0F : 0.35F;
+      std::vector<float> weights;
+      for (std::size_t query = 0; query < 8; ++query)
+        for (std::size_t key = 0; key < 8; ++key)
+          weights.push_back(query == 0 && key == 0 ? 1.0F
+                            : key == 0             ? far
+                            : key == query         ? 1.0F - far
+                                                   : 0.0F);
+      std::vector<token> keys(8);
+      for (position pos = 0; pos < 8; ++pos) keys[pos] = {pos, 1, token_classes::none};
+      maps.push_back(make_map(keys, weights, 0, head));
+      maps.back().prompt = prompt;
+    }
+  recorded_source source{{1, 2, 2, 8}, &maps};
+  profile_options options;
+  options.measure.use_ladder = false;
+  options.measure.candidates = {{"near", make_spec(local_window(1))}};
+  options.classify.recovery_target = 0.0;
+  options.classify.budget = 9.0 / 16;  // one row, and eight
+  const blueprint plan = profile(source, {0, {}}, {}, options);
+  EXPECT_LT(plan.heads[0].candidates[0].recovery, plan.heads[1].candidates[0].recovery);
+  EXPECT_EQ(plan.heads[0].name, "near");
+  EXPECT_EQ(plan.heads[1].name, "global");
 }
 
 TEST(budget, owes_each_head_its_target_first) {
@@ -336,7 +368,7 @@ TEST(budget_windows, are_four_to_each_doubling_and_below_the_length) {
 TEST(budget_windows, do_no_more_harm_than_those_of_the_ladder) {
   std::size_t better = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
-    measured_prompts prompts(seed);
+    measured_prompts prompts(seed, 1);
     prompts.options.measure.ladder.windows = ladder_options().windows;
     const double coarse = harm_in(prompts.plan(0.0, 0.5));
     prompts.options.measure.ladder.windows = budget_windows(max_length);

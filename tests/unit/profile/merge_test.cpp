@@ -155,11 +155,36 @@ TEST(recovery_table, has_an_empty_value) {
     EXPECT_EQ(t.recovery(0, 0, 0), 0.75);
     EXPECT_EQ(t.recovery(0, 0, 0, 0.25), 0.875);
     EXPECT_EQ(t.recovery(0, 0, 0, 0.75), 1.0);  // never above
+    EXPECT_EQ(t.harm(0, 0, 0), 1.0 / 256);
+    EXPECT_EQ(t.harm(0, 0, 0, 0.25), 1.0 / 4096);
+    EXPECT_EQ(t.harm(0, 0, 0, 0.75), 0.0);
     EXPECT_EQ(t.resident_rows(0), 3.0);
     EXPECT_EQ(t.resident_rows(0, 2), 5.0);
     EXPECT_EQ(t.forever_fraction(0), 0.25);
     EXPECT_EQ(t.prompts(), 1U);
   }
+}
+
+// A quarter lost in both prompts, or all that two of eight queries look at.
+TEST(recovery_table, knows_what_one_prompt_loses_from_what_all_do) {
+  const resident_count count{3, 1, 4};
+  recovery_table both({1, 2, 1, 8}, 1), twice;
+  for (const std::uint64_t queries : {6U, 2U}) {
+    recovery_table of_one({1, 2, 1, 8}, 1);
+    const double everywhere = 0.25 * static_cast<double>(queries), once = queries == 2 ? 2.0 : 0.0;
+    of_one.add_prompt({&count, 1});
+    of_one.add_map(0, 0, {&everywhere, 1}, queries);
+    of_one.add_map(0, 1, {&once, 1}, queries);
+    both.merge(of_one);
+  }
+  EXPECT_EQ(both.recovery(0, 0, 0), 0.75);
+  EXPECT_EQ(both.recovery(0, 1, 0), 0.75);
+  EXPECT_EQ(both.harm(0, 0, 0), 1.0 / 256);
+  EXPECT_EQ(both.harm(0, 1, 0), 0.5);
+  EXPECT_EQ(both.harm(0, 1, 0, 1.0), 0.5 / 16);
+  twice.merge(both);
+  twice.merge(both);
+  EXPECT_EQ(twice.harm(0, 1, 0), 0.5);
 }
 
 TEST(recovery_table, knows_its_heads_and_candidates) {

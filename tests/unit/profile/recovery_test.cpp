@@ -3,6 +3,8 @@
 // Recovery and resident rows are what the one predicate says, for any policy: post-conditions over
 // random models, prompts, maps and policies, against loops over rules that are written out.
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "headwise/profile/profiler.hpp"
@@ -86,6 +88,40 @@ TEST(recovery, is_the_mean_mass_that_queries_see) {
   }
   EXPECT_GT(compared, 5000U);
   EXPECT_GT(ranked, 1500U);
+}
+
+// The maps of one prompt, as if it were the only one; none where every query of it is skipped.
+std::vector<recorded_map> of_prompt(const recovery_trial& t, std::uint64_t prompt) {
+  std::vector<recorded_map> maps;
+  for (const recorded_map& map : t.maps)
+    if (map.prompt == prompt && map.first_query + map.queries > t.skip) {
+      maps.push_back(map);
+      maps.back().prompt = 0;
+    }
+  return maps;
+}
+
+TEST(harm, is_the_mean_over_prompts_of_the_fourth_power_of_what_each_loses) {
+  std::size_t of_several = 0;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    const recovery_trial t(seed);
+    const recovery_table table = t.measured().sums().table;
+    for (std::size_t c = 0; c < t.candidates.size(); ++c) {
+      double sum = 0.0;
+      for (std::uint64_t prompt = 0; prompt < table.prompts(); ++prompt) {
+        const std::vector<recorded_map> maps = of_prompt(t, prompt);
+        if (maps.empty()) continue;
+        sum += std::pow(1.0 - (t.pools[c] > 0 ? naive_recovery(maps, t.shape, 0, 0, t.rules[c],
+                                                               t.pools[c], t.skip)
+                                              : naive_recovery(maps, 0, 0, t.rules[c], t.skip)),
+                        4.0);
+      }
+      ASSERT_NEAR(table.harm(0, 0, c), sum / static_cast<double>(table.prompts()), 1e-7)
+          << "seed " << seed << " candidate " << c;
+      of_several += table.prompts() > 1 && sum > 1e-3;
+    }
+  }
+  EXPECT_GT(of_several, 100U);
 }
 
 TEST(recovery, is_exactly_one_where_nothing_is_lost) {

@@ -27,6 +27,8 @@ TEST(shares, joined_are_the_whole) {
         ASSERT_EQ(text_of(joined.plan(options)), text_of(whole.plan(options)))
             << "seed " << seed << ", " << count << " shares";
       }
+      classify_options within{.recovery_target = 0.0, .budget = 0.6};
+      ASSERT_EQ(text_of(joined.plan(within)), text_of(whole.plan(within)));
     }
   }
 }
