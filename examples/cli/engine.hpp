@@ -61,6 +61,7 @@ struct recording_options {
   headwise::token_count length = 0;  // of the longest prompt
   headwise::token_count sinks = 4;
   headwise::element_type type = headwise::element_type::f16;
+  headwise::token_count last_queries = headwise::max_length;  // of each prompt
 };
 
 // What every query head of a full cache attends to.

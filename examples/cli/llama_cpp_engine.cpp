@@ -104,6 +104,7 @@ class llama_cpp_engine final : public engine {
     how.capacity = options.length;
     how.sinks = options.sinks;
     how.type = options.type;
+    how.last_queries = options.last_queries;
     how.context = params_;
     how.context.type_k = how.context.type_v = GGML_TYPE_F32;
     return std::make_unique<llama_cpp_recorder>(*model_, how);

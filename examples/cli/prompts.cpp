@@ -16,13 +16,16 @@ using headwise::error_code;
 
 class text_pieces {
  public:
-  text_pieces(const engine& model, const std::filesystem::path& text, std::size_t length)
-      : place_(text.string()), length_(length), start_(model.facts().start) {
-    if (length <= start_.size() + 1)
+  text_pieces(const engine& model, const std::filesystem::path& text, const piece_options& options)
+      : place_(text.string()),
+        length_(options.length),
+        again_(options.again),
+        start_(model.facts().start) {
+    const std::size_t least = start_.size() + std::max<std::size_t>(2, 2 * again_);
+    if (length_ < least)
       headwise::raise(error_code::invalid_argument, "length of a piece",
-                      std::to_string(length) + " tokens",
-                      "at least " + std::to_string(start_.size() + 2));
-    require_context(model.facts(), length, "length of a piece");
+                      std::to_string(length_) + " tokens", "at least " + std::to_string(least));
+    require_context(model.facts(), length_, "length of a piece");
     ids_ = model.encode(read_text(text), engine::special_tokens::as_text);
   }
 
@@ -38,16 +41,17 @@ class text_pieces {
     for (std::size_t i = 0; i < count; ++i) {
       const auto begin = ids_.begin() + static_cast<std::ptrdiff_t>(i * fresh());
       pieces[i].insert(pieces[i].end(), begin, begin + static_cast<std::ptrdiff_t>(fresh()));
+      pieces[i].insert(pieces[i].end(), begin, begin + static_cast<std::ptrdiff_t>(again_));
     }
     return pieces;
   }
 
  private:
   // Tokens of the text in a piece.
-  [[nodiscard]] std::size_t fresh() const noexcept { return length_ - start_.size(); }
+  [[nodiscard]] std::size_t fresh() const noexcept { return length_ - start_.size() - again_; }
 
   std::string place_;
-  std::size_t length_;
+  std::size_t length_, again_;
   token_ids start_;  // what each piece begins with
   token_ids ids_;
 };
@@ -76,12 +80,12 @@ void require_context(const model_facts& model, std::size_t tokens, const std::st
 
 std::vector<token_ids> cut_pieces(const engine& model, const std::filesystem::path& text,
                                   const piece_options& options) {
-  return text_pieces(model, text, options.length).first(options.count);
+  return text_pieces(model, text, options).first(options.count);
 }
 
 std::vector<token_ids> cut_up_to(const engine& model, const std::filesystem::path& text,
                                  const piece_options& options) {
-  const text_pieces pieces(model, text, options.length);
+  const text_pieces pieces(model, text, options);
   return pieces.first(std::clamp<std::size_t>(pieces.available(), 1, options.count));
 }
 

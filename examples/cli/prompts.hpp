@@ -23,9 +23,11 @@ void require_context(const model_facts& model, std::size_t tokens, const std::st
 struct piece_options {
   std::size_t count = 1;   // of pieces
   std::size_t length = 0;  // tokens of each, the first one included
+  std::size_t again = 0;   // its last so many tokens are its first ones once more
 };
 
-// Throws headwise::error where the text is too short or a piece longer than the model's context.
+// Throws headwise::error where the text is too short, a piece longer than the model's context, or
+// more of it is to stand there again than half.
 [[nodiscard]] std::vector<token_ids> cut_pieces(const engine& model,
                                                 const std::filesystem::path& text,
                                                 const piece_options& options);

@@ -52,12 +52,15 @@ void record_all(attention_recorder& recorder, const fs::path& out,
 void run_record(const record_options& options) {
   require_no_input("--out", options.out, {options.model, options.text});
   const auto model = load_engine(options.engine, options.model);
-  const auto prompts = cut_pieces(*model, options.text, {options.prompts, options.length});
+  const auto prompts =
+      cut_pieces(*model, options.text, {options.prompts, options.length, options.look_back});
   {
     progress bar("recording", prompts.size(), "prompts");
     std::uint64_t recorded = 0;
-    const auto recorder = model->make_recorder(
-        {static_cast<headwise::token_count>(options.length), options.sinks, options.type});
+    const std::size_t queries = options.look_back == 0 ? options.length : options.look_back;
+    const auto recorder =
+        model->make_recorder({static_cast<headwise::token_count>(options.length), options.sinks,
+                              options.type, static_cast<headwise::token_count>(queries)});
     record_all(*recorder, options.out, prompts, [&] { bar.reach(++recorded); });
   }
   const headwise::model_shape& shape = model->facts().shape;

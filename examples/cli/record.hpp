@@ -15,6 +15,7 @@ struct record_options {
   std::filesystem::path model, text, out;
   std::size_t prompts = 8;
   std::size_t length = 512;
+  std::size_t look_back = 0;
   headwise::token_count sinks = 4;
   headwise::element_type type = headwise::element_type::f16;
   engine_choice engine;

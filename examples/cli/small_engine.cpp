@@ -39,7 +39,7 @@ class small_recorder final : public attention_recorder {
 
   void record(const std::filesystem::path& path, std::span<const token_ids> prompts,
               const std::function<void()>& done) override {
-    headwise::map_writer writer(path, info_, prompts, options_.type);
+    headwise::map_writer writer(path, info_, prompts, options_.type, options_.last_queries);
     for (std::size_t p = 0; p < prompts.size(); ++p) {
       run(prompts[p], p, writer);
       done();

@@ -22,6 +22,7 @@ headwise::map_info info_of(llama_model& model, const recorder_options& options) 
 recorder::recorder(llama_model& model, const recorder_options& options)
     : info_(info_of(model, options)),
       type_(options.type),
+      last_queries_(options.last_queries),
       context_(model, options.context, options.capacity, options.micro_batch,
                attention_stage::probabilities,
                [this](const watched_context::layer_view& seen) { write(seen); }) {}
@@ -29,7 +30,7 @@ recorder::recorder(llama_model& model, const recorder_options& options)
 void recorder::record(const std::filesystem::path& path,
                       std::span<const std::vector<llama_token>> prompts,
                       const std::function<void()>& done) {
-  headwise::map_writer writer(path, info_, prompts, type_);
+  headwise::map_writer writer(path, info_, prompts, type_, last_queries_);
   writer_ = &writer;
   for (prompt_ = 0; prompt_ < prompts.size(); ++prompt_) {
     run(prompts[prompt_]);

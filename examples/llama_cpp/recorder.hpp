@@ -21,6 +21,7 @@ struct recorder_options {
   std::size_t micro_batch = 256;
   headwise::token_count sinks = 4;  // the first positions that count as sinks
   headwise::element_type type = headwise::element_type::f16;
+  headwise::token_count last_queries = headwise::max_length;  // of each prompt
   llama_context_params context = llama_context_default_params();
 };
 
@@ -46,6 +47,7 @@ class recorder {
 
   headwise::map_info info_;
   headwise::element_type type_;
+  headwise::token_count last_queries_;
   watched_context context_;
   // While a file is written.
   headwise::map_writer* writer_ = nullptr;

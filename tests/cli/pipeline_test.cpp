@@ -36,6 +36,46 @@ TEST_F(Pipeline, RecordsTheSameMapsIntoAFolderAndIntoAFile) {
   EXPECT_EQ(maps, 3U * 2U * 4U);
 }
 
+TEST_F(Pipeline, RecordsWhatLooksBackToTheBeginning) {
+  const tool_result recorded =
+      run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"), "--out",
+                    path("back"), "--prompts", "3", "--length", "48", "--look-back", "16"});
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  const auto engine = headwise_tool::load_engine({}, path("model.gguf"));
+  const std::size_t start = engine->facts().start.size();
+  // The text goes on from prompt to prompt, whatever each says again.
+  std::vector<headwise_tool::token_ids> prompts =
+      headwise_tool::cut_pieces(*engine, path("text.txt"), {3, 32});
+  for (auto& ids : prompts)
+    for (std::size_t i = 0; i < 16; ++i) ids.push_back(ids[start + i]);
+  engine->make_recorder({.length = 48})->record(path("all.safetensors"), prompts, [] {});
+
+  const std::vector<fs::path> in_folder{path("back")}, in_file{path("all.safetensors")};
+  headwise::map_archive back(in_folder), all(in_file);
+  std::size_t maps = 0;
+  for (; const auto one = back.next(); ++maps) {
+    const auto other = all.next();
+    ASSERT_TRUE(other && std::ranges::equal(one->keys, other->keys)) << maps;
+    ASSERT_EQ(one->first_query, 32U);
+    ASSERT_EQ(one->weights.count, 16U);
+    for (std::size_t row = 0; row < 16; ++row)
+      ASSERT_TRUE(std::ranges::equal(one->weights.row(row), other->weights.row(32 + row)));
+  }
+  EXPECT_EQ(maps, 3U * 2U * 4U);
+  // Beside prompts of which every query is known.
+  ASSERT_EQ(record("text.txt", "maps").code, 0);
+  ASSERT_EQ(run_headwise({"profile", path("maps"), path("back"), "--budget", "50%", "--out",
+                          path("both.json")})
+                .code,
+            0);
+  const tool_result most =
+      run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"), "--out",
+                    path("most"), "--length", "48", "--look-back", "25"});
+  EXPECT_EQ(most.code, 1);
+  EXPECT_TRUE(contains(most.err, "got 48 tokens, expected at least 5")) << most.err;
+  EXPECT_FALSE(fs::exists(path("most")));
+}
+
 TEST_F(Pipeline, ProfilesInspectsAndEvaluates) {
   ASSERT_EQ(record("text.txt", "maps").code, 0);
   const tool_result profiled = profile();

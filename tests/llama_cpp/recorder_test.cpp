@@ -65,6 +65,31 @@ TEST(llama_cpp_recorder, records_what_the_small_engine_does) {
   EXPECT_EQ(maps, 2 * small.shape().layers * small.shape().query_heads);
 }
 
+TEST(llama_cpp_recorder, writes_down_the_last_queries_alone) {
+  const widened_model wide(tiny_model);
+  const auto model = load_quietly(wide.path());
+  const auto prompts = some_prompts(*model, 2, 100);
+  const temporary_folder folder;
+  const std::filesystem::path all[] = {folder.path() / "all.safetensors"};
+  const std::filesystem::path last[] = {folder.path() / "last.safetensors"};
+  auto options = options_of(32);
+  hlc::recorder(*model, options).record(all[0], prompts);
+  options.last_queries = 40;  // from amid a micro-batch on
+  hlc::recorder(*model, options).record(last[0], prompts);
+  headwise::map_archive whole(all), end(last);
+  std::size_t maps = 0;
+  for (; const auto map = end.next(); ++maps) {
+    const auto other = whole.next();
+    ASSERT_TRUE(other);
+    EXPECT_EQ(map->first_query, 60U);
+    ASSERT_EQ(map->weights.count, 40U);
+    for (std::size_t row = 0; row < 40; ++row)
+      ASSERT_TRUE(std::ranges::equal(map->weights.row(row), other->weights.row(60 + row)));
+  }
+  EXPECT_FALSE(whole.next());
+  EXPECT_GT(maps, 0U);
+}
+
 // A blueprint of one engine is taken by the other only where both say the same of the model.
 TEST(llama_cpp_recorder, says_of_the_model_what_the_small_engine_says) {
   for (const auto& path : {tiny_model, stories_model, smollm2_model}) {
