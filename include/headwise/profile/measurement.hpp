@@ -25,11 +25,13 @@ HEADWISE_NAMESPACE_BEGIN
 struct measurement {
   recovery_table table;
   learned_mass learned;
+  std::uint64_t whole_prompts = 0;  // those of which every query is known
 
   // Associative but for the rounding of sums; merge in a fixed order where bytes must be the same.
   void merge(const measurement& other) {
     table.merge(other.table);
     learned.merge(other.learned);
+    whole_prompts += other.whole_prompts;
   }
   // Of all heads, of parts that each measured its share of them on the same prompts.
   [[nodiscard]] static measurement join(const model_shape& shape,
@@ -40,7 +42,8 @@ struct measurement {
       tables.push_back(&part->table);
       learned.push_back(&part->learned);
     }
-    return {recovery_table::join(shape, tables), learned_mass::join(shape, learned)};
+    return {recovery_table::join(shape, tables), learned_mass::join(shape, learned),
+            parts.empty() ? 0 : parts.front()->whole_prompts};
   }
 };
 
@@ -107,8 +110,8 @@ template <class LifetimeOf, class OnLost>
 struct prompt_lifetimes {
   std::vector<token> keys;
   std::vector<std::uint32_t> slots;  // [keys], in learned_mass; empty where nothing is learned
-  // By ages in mass_by_age; its ages() for forever, and for all of a candidate that ranks: what
-  // that loses does not follow from lifetimes (ranked_measurement.hpp).
+  // By ages in mass_by_age; its ages() for forever, and in a whole prompt for all of a candidate
+  // that ranks: what that loses does not follow from lifetimes (ranked_measurement.hpp).
   key_kinds kinds;
 };
 

@@ -13,7 +13,9 @@
 //
 // Memory O(heads * (candidates + learned ids)) and one prompt's tokens and one map's columns,
 // whatever the number of prompts; where candidates rank, also the maps of the KV heads of one
-// prompt that are not complete (ranked_measurement.hpp).
+// prompt that are not complete (ranked_measurement.hpp). What a pool of theirs holds is known of
+// prompts of which every query was recorded; of others it counts as empty, so that a candidate is
+// never taken for better than it is.
 //
 // One owner thread. Several threads share the heads among them, each with a source of its own, and
 // the result is the same, bit for bit, for any number of them; each holds the sums of its share:
@@ -90,7 +92,7 @@ class profiler {
             "its " + std::to_string(prompt_.keys.size()) + " tokens");
     measure_map(map, prompt_, learners_, options_.skip_queries, options_.row_sum_tolerance, mass_,
                 sums_);
-    ranked_.add(map, options_.skip_queries, sums_.table);
+    if (map.first_query == 0) ranked_.add(map, options_.skip_queries, sums_.table);
   }
 
   // Adds what another profiler measured; one that measured nothing adds nothing. Throws
@@ -143,11 +145,13 @@ class profiler {
     return whole;
   }
 
-  // Throws error(missing) where maps of the last prompt are missing, or a head has no calibration
-  // query; error(invalid_argument) on options out of range.
+  // Throws error(missing) where maps of the last prompt are missing, a head has no calibration
+  // query, or a candidate ranks and there is no prompt of which every query was recorded;
+  // error(invalid_argument) on options out of range.
   [[nodiscard]] blueprint plan(const classify_options& options,
                                const model_fingerprint& model = {}) const {
     ledger_.require_complete();
+    require_whole_prompt();
     blueprint result = write_plan(sums_, candidates_, shape_, length_, options);
     result.model = model;
     result.tokens = rules_;
@@ -182,6 +186,14 @@ class profiler {
     require_same(place, "set of token rules", other.rules_, rules_);
     require_same(place, "set of options", other.options_, options_);
   }
+  void require_whole_prompt() const {
+    if (sums_.whole_prompts > 0) return;
+    for (std::size_t c = 0; c < policies_.size(); ++c)
+      if (pool_rows(c) > 0)
+        raise(error_code::missing, "candidate '" + candidates_[c].name + "'",
+              "no prompt of which every query was recorded",
+              "one at least, as it ranks tokens by the attention of all of them");
+  }
   // How it measures, not the prompt in hand: prompts that are added here number from 0.
   void start_as(const profiler& other) {
     length_ = other.length_;
@@ -196,8 +208,10 @@ class profiler {
     if (length_ == 0) choose_candidates(static_cast<token_count>(map.keys.size()));
     prompt_.keys.assign(map.keys.begin(), map.keys.end());
     prompt_.slots = sums_.learned.slots(prompt_.keys);
-    prompt_.kinds = kinds_of(prompt_.keys);
-    start_ranked(map);
+    const bool is_whole = map.first_query == 0;
+    sums_.whole_prompts += is_whole ? 1 : 0;
+    prompt_.kinds = kinds_of(prompt_.keys, is_whole);
+    start_ranked();
     std::vector<resident_count> counts;
     std::size_t learner = 0;
     for (std::size_t c = 0; c < policies_.size(); ++c) {
@@ -213,23 +227,18 @@ class profiler {
     sums_.table.add_prompt(counts);
   }
 
-  [[nodiscard]] key_kinds kinds_of(std::span<const token> keys) const {
+  [[nodiscard]] key_kinds kinds_of(std::span<const token> keys, bool in_whole_prompt) const {
     std::vector<std::uint32_t> ages;
     ages.reserve(keys.size() * policies_.size());
     for (const token& key : keys)
       for (std::size_t c = 0; c < policies_.size(); ++c)
-        ages.push_back(static_cast<std::uint32_t>(
-            mass_.index(pool_rows(c) > 0 ? forever : lifetime_of(policies_[c], key))));
+        ages.push_back(static_cast<std::uint32_t>(mass_.index(
+            in_whole_prompt && pool_rows(c) > 0 ? forever : lifetime_of(policies_[c], key))));
     return {ages, policies_.size()};
   }
 
-  void start_ranked(const attention_map_view& map) {
+  void start_ranked() {
     for (ranked_candidate& ranked : ranked_.candidates()) {
-      if (map.first_query > 0)
-        raise(error_code::missing, detail::map_place(map),
-              "queries from position " + std::to_string(map.first_query) + " on",
-              "every query, as candidate '" + candidates_[ranked.candidate].name +
-                  "' ranks tokens by the attention of all of them");
       ranked.lifetimes.clear();
       for (const token& key : prompt_.keys)
         ranked.lifetimes.push_back(lifetime_of(policies_[ranked.candidate], key));
@@ -289,10 +298,7 @@ class profiler {
     for (std::size_t c = 0; c < candidates_.size(); ++c) {
       policies_.push_back(made(candidates_[c], length));
       if (candidates_[c].learns_ids) learners_.push_back(c);
-      if (pool_rows(c) > 0) {
-        ranked_.candidates().push_back({c, pool_rows(c)});
-        continue;
-      }
+      if (pool_rows(c) > 0) ranked_.candidates().push_back({c, pool_rows(c)});
       for (const token_count lifetime : lifetimes_of(policies_[c])) lifetimes.push_back(lifetime);
     }
     mass_ = mass_by_age(std::move(lifetimes));

@@ -94,21 +94,57 @@ TEST(ranked_candidates, have_a_pool_cut_for_the_stated_length) {
   return {};
 }
 
-TEST(ranked_candidates, need_the_attention_of_every_query) {
-  const whole_maps t(12, 1);
-  recorded_map late = t.maps.front();
-  late.queries -= 1;
-  late.first_query = 1;
-  late.weights.erase(late.weights.begin(),
-                     late.weights.begin() + static_cast<std::ptrdiff_t>(late.keys.size()));
-  profiler<> work(t.shape, {2, {}}, t.options);
-  const std::string text = refusal([&] { work.add(late.view()); });
-  EXPECT_NE(text.find("queries from position 1 on"), std::string::npos) << text;
-  EXPECT_NE(text.find("candidate 'one' ranks"), std::string::npos) << text;
-  // Without such candidates the same map will do.
-  measure_options plain = t.options;
-  plain.candidates = {{"none", hitters_behind(3, heavy_hitters(0))}};
-  EXPECT_EQ(refusal([&] { profiler<>(t.shape, {2, {}}, plain).add(late.view()); }), "");
+// Without its first query.
+[[nodiscard]] recorded_map late(recorded_map map) {
+  map.queries -= 1;
+  map.first_query += 1;
+  map.weights.erase(map.weights.begin(),
+                    map.weights.begin() + static_cast<std::ptrdiff_t>(map.keys.size()));
+  return map;
+}
+
+TEST(ranked_candidates, need_a_prompt_of_which_every_query_is_known) {
+  whole_maps t(12, 1);
+  for (recorded_map& map : t.maps) map = late(map);
+  const std::string text = refusal([&] { (void)t.measured(0, 1).plan({}); });
+  EXPECT_NE(text.find("candidate 'one'"), std::string::npos) << text;
+  EXPECT_NE(text.find("no prompt of which every query was recorded"), std::string::npos) << text;
+  // Without such candidates the same maps will do.
+  t.options.candidates = {{"none", hitters_behind(3, heavy_hitters(0))}};
+  EXPECT_EQ(refusal([&] { (void)t.measured(0, 1).plan({}); }), "");
+}
+
+// Their pools hold nothing there, for all that is known: what a plain window of theirs loses is
+// lost. In whole prompts beside they hold what they hold.
+TEST(ranked_candidates, have_no_pool_in_prompts_of_which_queries_are_unknown) {
+  std::size_t differ = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    whole_maps whole(seed), mixed = whole;
+    for (recorded_map& map : mixed.maps)
+      if (map.prompt != 1 && map.keys.size() > 1) map = late(map);
+    whole_maps windows = mixed;
+    for (std::size_t c = 0; c < 3; ++c)
+      windows.options.candidates[c].policy = make_spec(local_window(c == 0 ? 2 : c == 1 ? 5 : 3));
+    profiler<> expected = windows.measured(0, 1);
+    const profiler<> pools = mixed.measured(0, 3), last = windows.measured(2, 3),
+                     middle = whole.measured(1, 2);
+    std::uint64_t queries[3] = {};
+    for (const recorded_map& map : mixed.maps) queries[map.prompt] = map.queries;
+    for (std::size_t c = 0; c < 3; ++c)
+      for (std::uint32_t layer = 0; layer < 4; ++layer)
+        for (std::uint32_t head = 0; head < 6; ++head) {
+          const auto part = [&](const profiler<>& of, std::size_t prompt) {
+            return of.sums().table.recovery(layer, head, c) * static_cast<double>(queries[prompt]);
+          };
+          const double sum = part(expected, 0) + part(middle, 1) + part(last, 2);
+          const double recovery = pools.sums().table.recovery(layer, head, c);
+          ASSERT_NEAR(recovery, sum / static_cast<double>(queries[0] + queries[1] + queries[2]),
+                      1e-7)
+              << seed;
+          differ += recovery < whole.measured(0, 3).sums().table.recovery(layer, head, c) - 1e-3;
+        }
+  }
+  EXPECT_GT(differ, 500U);
 }
 
 TEST(ranked_candidates, learn_no_ids) {
