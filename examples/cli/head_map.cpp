@@ -88,17 +88,22 @@ class head_map {
     picture_.close_group();
   }
 
-  // One swatch and its words; moves x on.
+  // One swatch and its words, in the next line where this one is full; moves x on.
   void draw_swatch(double& x, const head_class& what, std::string_view mark,
                    std::string_view words) {
     constexpr double swatch = 34.0, letter = 6.7;
     const colours look = colours_of(what);
+    const double length = letter * static_cast<double>(words.size());
+    if (x + swatch + 6 + length > picture_width - margin) {
+      x = margin;
+      y_ += 24;
+    }
     picture_.rectangle({x, y_ - 13, swatch, 18}, look.fill);
     picture_.text(x + swatch / 2, y_, mark, "hw-cell", "middle", look.ink);
     x += swatch + 2;
     if (words.empty()) return;
     picture_.text(x + 4, y_ + 1, words, "hw-text");
-    x += 26 + letter * static_cast<double>(words.size());
+    x += 26 + length;
   }
 
   void draw_legend() {

@@ -16,7 +16,7 @@ namespace {
 // Ends of the scale; what loses more than the last is marked at the edge.
 constexpr std::array<double, 5> scales{0.01, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<std::string_view, 12> line_colours{"#59636e", "#2171b5", "#74a9cf", "#0f7b6c",
-                                                        "#8250df", "#b35900", "#cf222e", "#5bb8a4",
+                                                        "#8250df", "#b35900", "#cf222e", "#d4a72c",
                                                         "#bf3989", "#8c959f", "#9a6700", "#116329"};
 // Of lines whose colours come again.
 constexpr std::array<std::string_view, 4> line_dashes{"none", "7 4", "2 3", "9 3 2 3"};
@@ -30,14 +30,18 @@ class chart_picture {
  public:
   explicit chart_picture(const suite_chart& chart) : chart_(chart) {
     if (!chart.is_change) return;
-    double most = 0.0, least = 0.0;
+    std::vector<double> sizes{0.0};
+    double least = 0.0;
     for (const chart_series& series : chart.series)
       for (const chart_point& point : series.points)
         if (has_place(point)) {
-          most = std::max(most, point.value);
+          sizes.push_back(std::abs(point.value));
           least = std::min(least, point.value);
         }
-    most_value_ = *std::lower_bound(scales.begin(), scales.end() - 1, std::max(most, -least));
+    // Room for three quarters of them: the far worse would press the others into one line.
+    const auto upper = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() * 3 / 4);
+    std::nth_element(sizes.begin(), upper, sizes.end());
+    most_value_ = *std::lower_bound(scales.begin(), scales.end() - 1, *upper);
     ticks_below_ = std::min(ticks, static_cast<int>(std::ceil(-least / most_value_ * ticks)));
   }
 

@@ -2,6 +2,8 @@
 //
 // What people see: numbers, classes, tables, pictures.
 
+#include <algorithm>
+#include <regex>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -96,6 +98,26 @@ TEST(HeadMap, HasEveryHeadAndNoForeignMarkup) {
     EXPECT_NE(svg.find(head), std::string::npos) << head;
   EXPECT_NE(svg.find("8.0 %"), std::string::npos);  // 8 of 100 rows
   EXPECT_EQ(svg, head_map_svg(plan, {100, 1, 32}, nullptr));
+}
+
+TEST(HeadMap, HasALegendAsLongAsItMustBe) {
+  headwise::blueprint plan =
+      headwise::uniform_blueprint({30, 2, 2, 8}, make_spec(headwise::global{}));
+  const auto picture = [&] { return head_map_svg(plan, {400, 1, 32}, nullptr); };
+  const auto number = [&](const std::string& pattern) {
+    const std::string svg = picture();
+    std::smatch found;
+    return std::regex_search(svg, found, std::regex(pattern)) ? std::stod(found[1]) : -1.0;
+  };
+  const double height_of_one_line = number("height=\"([^\"]*)\" viewBox");
+  // Each number of windows puts the last words at another place of a line.
+  for (headwise::token_count windows = 1; windows <= 40; ++windows) {
+    plan.heads[windows].policy = make_spec(headwise::local_window(8 * windows));
+    const double words = number("x=\"([^\"]*)\"[^>]*>every token [(]");
+    ASSERT_GT(words, 0.0);
+    ASSERT_LT(words + 6.0 * 16, 980.0) << windows;
+  }
+  EXPECT_GE(number("height=\"([^\"]*)\" viewBox"), height_of_one_line + 24.0);
 }
 
 TEST(TextTable, ColumnsAreAsWideAsTheirWidestCell) {

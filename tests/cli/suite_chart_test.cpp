@@ -93,6 +93,14 @@ TEST(suite_chart, marks_what_is_beyond_the_scale) {
   EXPECT_FALSE(contains(draw(one_line({0.5, -0.5}), ""), "beyond the scale"));
 }
 
+TEST(suite_chart, has_a_scale_for_three_quarters_of_its_points) {
+  const std::string svg = draw(one_line({0.9, 0.08, -0.01, 0.04, 0.05, 0.0, 0.02}), "");
+  EXPECT_TRUE(contains(svg, ">+10.0 %<"));
+  EXPECT_FALSE(contains(svg, ">+20.0 %<"));
+  EXPECT_TRUE(is_beyond(svg, 0));
+  EXPECT_FALSE(is_beyond(svg, 1));
+}
+
 TEST(suite_chart, leaves_out_what_is_no_number) {
   const double nan = std::nan("");
   suite_chart chart = one_line({0.1, nan, 0.02});
