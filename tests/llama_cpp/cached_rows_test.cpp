@@ -78,7 +78,6 @@ class cached_rows_test : public testing::Test {
       feed(rows, {{sequence, std::min(tokens, most_tokens)}});
   }
 
- private:
   // All rows of a sequence, [tokens, row_floats].
   struct kept_text {
     std::vector<float> keys, values;
@@ -112,10 +111,12 @@ class cached_rows_test : public testing::Test {
     for (std::size_t i = 0; i < worker_count; ++i) act({(nodes_ + i) % worker_count, worker_count});
   }
 
+  kept_text texts_[3];
+
+ private:
   std::size_t nodes_ = 0;
   random_source random_{11};
   std::vector<std::vector<headwise::token>> tokens_;  // of the open steps
-  kept_text texts_[3];
 };
 
 TEST_F(cached_rows_test, heads_that_are_cut_are_put_together) {
@@ -134,6 +135,32 @@ TEST_F(cached_rows_test, prompts_and_single_tokens_come_together) {
   EXPECT_EQ(rows.length(0), 22U);
   EXPECT_EQ(rows.length(1), 2U);
   EXPECT_EQ(rows.length(2), 42U);
+}
+
+TEST_F(cached_rows_test, a_fork_goes_on_by_itself) {
+  store rows = make();
+  fill(rows, 0, 70);
+  fill(rows, 1, 5);
+  rows.fork(0, 1);
+  texts_[1] = texts_[0];
+  feed(rows, {{1, 3}});
+  feed(rows, {{0, 1}, {1, 1}});
+  EXPECT_EQ(rows.length(0), 71U);
+  EXPECT_EQ(rows.length(1), 74U);
+}
+
+TEST_F(cached_rows_test, a_mark_holds_no_page_once_it_is_dropped) {
+  headwise::cache_config config;
+  config.page_tokens = 16;
+  config.pages = 3 * stored_shape.heads();
+  store rows = make(config);
+  fill(rows, 0, 20);
+  rows.mark(0);
+  const fed more[] = {{0, 20}};
+  EXPECT_FALSE(try_begin(rows, more));  // the last page of each head is the mark's as well
+  rows.drop_mark(0);
+  fill(rows, 0, 20);
+  EXPECT_EQ(rows.length(0), 40U);
 }
 
 TEST_F(cached_rows_test, a_refused_step_leaves_none_open) {

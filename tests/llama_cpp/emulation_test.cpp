@@ -32,7 +32,8 @@ void expect_same_text(llama_model& model, const headwise::blueprint& plan) {
       model, plan,
       by_one_thread<hlc::takeover_options>(text_tokens, 128, hlc::takeover_form::automatic));
   std::vector<float> expected;
-  emulated.feed(text, [&](headwise::position, headwise::rows<const float> logits) {
+  emulated.feed(text, [&](headwise::position first, headwise::rows<const float> logits) {
+    EXPECT_EQ(first * logits.width, expected.size());
     expected.insert(expected.end(), logits.data, logits.data + logits.count * logits.width);
   });
   float apart = 0.0F;

@@ -4,6 +4,7 @@
 // before: what they say, and that the next run is as if they had not been.
 #include "llama_cpp/watched_context.hpp"
 
+#include <algorithm>
 #include <new>
 #include <stdexcept>
 
@@ -50,6 +51,9 @@ class watched_context_test : public testing::Test {
     for (int i = 0; i < 3; ++i) {
       disturb(disturbed, rest);
       EXPECT_EQ(disturbed.length(), 20U);
+      const auto cells = disturbed.cell_positions();
+      EXPECT_EQ(std::ssize(cells) - std::ranges::count(cells, hlc::watched_context::empty_cell),
+                20);
     }
     EXPECT_EQ(most_apart(disturbed.run(rest, false)[0], undisturbed.run(rest, false)[0]), 0.0F);
   }
