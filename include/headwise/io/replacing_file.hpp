@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// replacing_file: a file that appears under its name only when it is whole. It is written beside
-// its target, on a name that no other writer has, and renamed over it by commit(), once its bytes
-// are on the disk: after a loss of power there is the old file or the new one, and of two writers
-// the last to commit has its way. Destroyed before that, it leaves nothing behind and what was
-// there stays; a process that is killed leaves "<path>.<process>.<n>.partial".
+// replacing_file: a file that appears under its name only when it is whole. It has no name while it
+// is written, and is renamed over its target by commit(), once its bytes are on the disk: after a
+// loss of power there is the old file or the new one, and of two writers the last to commit has its
+// way. Before that, whatever becomes of it or of the process, it leaves nothing behind and what was
+// there stays. Where a file system has no files without a name, it is
+// "<path>.<process>.<n>.partial" meanwhile, which a process that is killed leaves behind. A link
+// stays: its target is replaced.
 //
 // O(bytes). One thread at a time; any number of writers.
 #pragma once
@@ -14,6 +16,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "headwise/io/mapped_file.hpp"
@@ -22,9 +25,10 @@ HEADWISE_NAMESPACE_BEGIN
 
 class replacing_file {
  public:
-  // size: the file begins as so many zero bytes, which a file system may keep as a hole.
+  // size: the file begins as so many zero bytes, which a file system may keep as a hole. Throws
+  // error(unreadable) where something else than a regular file has the name, or none can be made.
   explicit replacing_file(const std::filesystem::path& path, std::uint64_t size = 0)
-      : replacing_file(path.string(), make_partial(path.string())) {
+      : replacing_file(path.string(), target_of(path)) {
     // The file is there now: a throw from here on runs the destructor, which removes it.
     const std::string room = "room for " + std::to_string(size) + " bytes";
     if (!std::in_range<off_t>(size)) fail(EFBIG, room);
@@ -32,6 +36,7 @@ class replacing_file {
   }
   replacing_file(replacing_file&& other) noexcept
       : path_(std::move(other.path_)),
+        target_(std::move(other.target_)),
         partial_(std::exchange(other.partial_, {})),
         file_(std::move(other.file_)) {}
   replacing_file& operator=(replacing_file&&) = delete;
@@ -56,34 +61,75 @@ class replacing_file {
   void commit() {
     while (::fsync(file_.get()) != 0)
       if (errno != EINTR) fail(errno, "a disk that takes what was written");
+    if (partial_.empty())
+      partial_ = with_new_name([this](const char* name) {
+        return ::linkat(AT_FDCWD, open_name(file_).c_str(), AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0;
+      });
     if (!file_.close()) fail(errno, "a file system that takes what was written");
-    if (std::rename(partial_.c_str(), path_.c_str()) != 0)
+    if (std::rename(partial_.c_str(), target_.c_str()) != 0)
       fail(errno, "a name that can be replaced");
     partial_.clear();
   }
 
  private:
-  struct partial_file {
-    std::string name;
-    detail::file_descriptor file;
-  };
+  static constexpr int everybody_by_umask = 0666;
 
-  replacing_file(std::string path, partial_file made) noexcept
-      : path_(std::move(path)), partial_(std::move(made.name)), file_(std::move(made.file)) {}
+  replacing_file(std::string path, std::filesystem::path target)
+      : path_(std::move(path)), target_(target.string()), file_(open_nameless(target)) {
+    if (file_.get() >= 0) return;
+    partial_ = with_new_name([this](const char* name) {
+      constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+      file_ = detail::file_descriptor(::open(name, flags, everybody_by_umask));
+      return file_.get() >= 0;
+    });
+  }
 
-  [[nodiscard]] static partial_file make_partial(const std::string& path) {
-    const std::string stem = path + "." + std::to_string(::getpid()) + ".";
-    constexpr int everybody_by_umask = 0666;
+  // Where the links lead to that the path may end with.
+  [[nodiscard]] static std::filesystem::path target_of(std::filesystem::path path) {
+    namespace fs = std::filesystem;
+    const std::string place = path.string();
+    struct stat status = {};
+    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+      raise(error_code::unreadable, place,
+            S_ISDIR(status.st_mode) ? "a folder" : "a device, pipe or socket",
+            "a file to write, or a name that is free");
+    constexpr int most_links = 40;  // as Linux follows
+    std::error_code problem;
+    for (int n = 0; fs::is_symlink(path, problem); ++n) {
+      const fs::path next = fs::read_symlink(path, problem);
+      if (problem || n == most_links)
+        raise(error_code::unreadable, place, "a link that cannot be followed", "one that can");
+      path = path.parent_path() / next;
+    }
+    return path;
+  }
+
+  // Without a file where the system has none such, or could not give it a name later.
+  [[nodiscard]] static detail::file_descriptor open_nameless(
+      [[maybe_unused]] const std::filesystem::path& target) {
+#ifdef O_TMPFILE
+    const auto folder = target.has_parent_path() ? target.parent_path() : ".";
+    constexpr int flags = O_WRONLY | O_TMPFILE | O_CLOEXEC;
+    detail::file_descriptor file(::open(folder.c_str(), flags, everybody_by_umask));
+    if (file.get() >= 0 && ::access(open_name(file).c_str(), F_OK) == 0) return file;
+#endif
+    return detail::file_descriptor();
+  }
+
+  [[nodiscard]] static std::string open_name(const detail::file_descriptor& file) {
+    return "/proc/self/fd/" + std::to_string(file.get());
+  }
+
+  // The name beside the target that take(name) has taken: it says whether it could, or sets errno.
+  template <class Take>
+  [[nodiscard]] std::string with_new_name(Take&& take) const {
+    const std::string stem = target_ + "." + std::to_string(::getpid()) + ".";
     // Other writers of this process have the earlier names, or one that was killed left them.
     constexpr int most_names = 10'000;
     for (int n = 0;; ++n) {
       std::string name = stem + std::to_string(n) + ".partial";
-      detail::file_descriptor file(
-          ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, everybody_by_umask));
-      if (file.get() >= 0) return {std::move(name), std::move(file)};
-      if (errno != EEXIST || n == most_names)
-        raise(error_code::unreadable, path, detail::errno_text(errno),
-              "a folder in which files can be made");
+      if (take(name.c_str())) return name;
+      if (errno != EEXIST || n == most_names) fail(errno, "a folder in which files can be made");
     }
   }
 
@@ -91,7 +137,8 @@ class replacing_file {
     raise(error_code::unreadable, path_, detail::errno_text(number), std::move(expected));
   }
 
-  std::string path_;
+  std::string path_;     // as it was given
+  std::string target_;   // behind all links
   std::string partial_;  // empty: nothing to remove
   detail::file_descriptor file_;
 };

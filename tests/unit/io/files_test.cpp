@@ -3,14 +3,17 @@
 // mapped_file, replacing_file, safetensors_writer.
 #include "support/files.hpp"
 
+#include <csignal>
 #include <cstdint>
 #include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "headwise/io/mapped_file.hpp"
@@ -81,11 +84,61 @@ TEST(replacing_file, appears_whole_or_not_at_all) {
   EXPECT_EQ(files_in(folder.path()), 1U);
   expect_error(error_code::unreadable, {"no_folder/a", "No such file"},
                [&] { const replacing_file bad(folder.path() / "no_folder" / "a"); });
-  expect_error(error_code::unreadable, {folder.path().string()}, [&] {
-    replacing_file folder_in_the_way(folder.path());
-    folder_in_the_way.commit();
-  });
 }
+
+TEST(replacing_file, replaces_files_alone) {
+  const temporary_folder folder;
+  const auto refused = [](const std::filesystem::path& path, std::string_view reason) {
+    expect_error(error_code::unreadable, {path.string(), reason, "a file to write"},
+                 [&] { const replacing_file file(path); });
+  };
+  refused(folder.path(), "a folder");
+  refused("/dev/null", "a device, pipe or socket");
+  const auto pipe = folder.path() / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  refused(pipe, "a device, pipe or socket");
+}
+
+TEST(replacing_file, follows_links) {
+  const temporary_folder folder;
+  std::filesystem::create_directory(folder.path() / "in");
+  const auto target = folder.path() / "in" / "target";
+  const auto link = folder.path() / "link", other = folder.path() / "in" / "other";
+  std::filesystem::create_symlink("in/other", link);
+  std::filesystem::create_symlink("target", other);
+  for (const char* const text : {"first", "again"}) {  // the target is not there, and is
+    replacing_file file(link);
+    EXPECT_EQ(file.path(), link.string());
+    file.write_at(0, std::as_bytes(std::span(text, 5)));
+    file.commit();
+    EXPECT_EQ(read_file(target), text);
+    EXPECT_TRUE(std::filesystem::is_symlink(link) && std::filesystem::is_symlink(other));
+  }
+  EXPECT_EQ(files_in(folder.path() / "in"), 2U);
+  const auto round = folder.path() / "round";
+  std::filesystem::create_symlink("round", round);
+  expect_error(error_code::unreadable, {"round", "a link that cannot be followed"},
+               [&] { const replacing_file file(round); });
+}
+
+#ifdef O_TMPFILE
+TEST(replacing_file, leaves_nothing_when_its_process_is_killed) {
+  const temporary_folder folder;
+  const headwise::detail::file_descriptor nameless(
+      ::open(folder.path().c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
+  if (nameless.get() < 0) GTEST_SKIP() << "a file system without files that have no name";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const replacing_file file(folder.path() / "a", 4096);
+    ::raise(SIGKILL);
+  }
+  ASSERT_GT(child, 0);
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(files_in(folder.path()), 0U);
+}
+#endif
 
 // 1. A published file stays as it is while another writer of its name goes on. 2. The last to
 // commit has its way. 3. No writer removes what another one writes.
