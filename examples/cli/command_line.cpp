@@ -95,6 +95,12 @@ void add_text(CLI::App& command, evaluated_text& what) {
             "Tokens in all, in whole windows; fewer where the text is shorter");
 }
 
+// A file or folder to write.
+CLI::Option* add_output(CLI::App& command, const std::string& name, std::filesystem::path& value,
+                        const std::string& description) {
+  return command.add_option(name, value, description)->check(complaint_on_name);
+}
+
 void add_record(CLI::App& app) {
   const auto options = std::make_shared<record_options>();
   CLI::App* const command = app.add_subcommand(
@@ -102,9 +108,8 @@ void add_record(CLI::App& app) {
   add_model(*command, options->model, options->engine);
   command->add_option("--text", options->text, "Text; prompts are consecutive pieces of it")
       ->required();
-  command
-      ->add_option("--out", options->out,
-                   "A folder (one file a prompt), or FILE.safetensors (all prompts)")
+  add_output(*command, "--out", options->out,
+             "A folder (one file a prompt), or FILE.safetensors (all prompts)")
       ->required();
   add_count(*command, "--prompts", options->prompts, count_from(std::size_t{1}),
             "How many prompts");
@@ -183,12 +188,12 @@ void add_inspect(CLI::App& app) {
       app.add_subcommand("inspect", "Show a blueprint: on the terminal, as a page, as a picture.");
   command->add_option("blueprint", options->blueprint, "Blueprint")->required();
   CLI::Option* const html =
-      command->add_option("--html", options->html, "Write a page that needs nothing else");
+      add_output(*command, "--html", options->html, "Write a page that needs nothing else");
   command
       ->add_option("--maps", options->maps,
                    "Recorded maps: the page shows what each head of the first prompt looks at")
       ->needs(html);
-  command->add_option("--svg", options->svg, "Write the head map as a picture");
+  add_output(*command, "--svg", options->svg, "Write the head map as a picture");
   command->add_option("--eval", options->measured,
                       "Figures of 'headwise eval --json' for the page and the picture");
   command->add_option("--title", options->title,
@@ -236,11 +241,11 @@ void add_eval(CLI::App& app) {
   command->add_option("--blueprint", options->blueprints,
                       "Blueprint; with several, the first is the main one and all make a curve");
   add_cache_type(*command, "--cache-type", options->type);
-  command->add_option("--json", options->json, "Write all figures to this file");
+  add_output(*command, "--json", options->json, "Write all figures to this file");
   command->add_option("--suite", options->suite,
                       "Instead of all above: many plans and tasks, as this file says; what --json "
                       "holds already is not run again");
-  command->add_option("--html", options->html, "Page of a suite, which needs nothing else");
+  add_output(*command, "--html", options->html, "Page of a suite, which needs nothing else");
   command->footer(
       "Examples:\n"
       "  headwise eval --suite suite.json --json results.json --html report.html\n"
@@ -297,7 +302,7 @@ void add_profile(CLI::App& app) {
       "profile", "Find the cheapest class for every head that keeps its attention; a blueprint.");
   command->add_option("maps", options->maps, "Recorded maps: files, or folders of them")
       ->required();
-  command->add_option("--out", options->out, "The blueprint to write (JSON)")->required();
+  add_output(*command, "--out", options->out, "The blueprint to write (JSON)")->required();
   const CLI::Option* const target =
       command
           ->add_option("--target", options->classify.recovery_target,

@@ -48,8 +48,8 @@ void run_suite_file(const eval_options& options) {
     inputs.push_back(family.file);
   }
   for (const task_options& task : what.tasks) inputs.push_back(task.text);
-  require_no_input("--json", options.json, inputs);
-  require_no_input("--html", options.html, inputs);
+  require_output("--json", options.json, inputs);
+  require_output("--html", options.html, inputs);
   const suite_outcome outcome = run_suite(what, options.json, options.engine);
   print_suite(std::cout, what, outcome);
   std::cout << "\nwritten: " << options.json.string() << '\n';
@@ -68,7 +68,7 @@ void run_eval(const eval_options& options) {
   if (!options.suite.empty()) return run_suite_file(options);
   std::vector<fs::path> inputs = options.blueprints;
   inputs.insert(inputs.end(), {options.model, options.text});
-  require_no_input("--json", options.json, inputs);
+  require_output("--json", options.json, inputs);
   const auto model = load_engine(options.engine, options.model);
   std::vector<headwise::blueprint> blueprints;
   for (const fs::path& path : options.blueprints)

@@ -9,6 +9,8 @@
 #include "numbers.hpp"
 #include "usage_error.hpp"
 
+#include "headwise/io/replacing_file.hpp"
+
 namespace headwise_tool {
 namespace {
 
@@ -41,6 +43,10 @@ std::string complaint_on_count(const std::string& text, std::uint64_t low, std::
                : "from " + with_commas(low) + " to " + with_commas(high));
 }
 
+std::string complaint_on_name(const std::string& text) {
+  return text.empty() ? "'' is no name of a file or folder" : "";
+}
+
 void require_share(const std::string& option, double value) {
   if (!(value >= 0.0 && value <= 1.0))
     throw usage_error(option + ": " + std::to_string(value) + " is not a number from 0 to 1");
@@ -59,6 +65,13 @@ void require_no_input(const std::string& option, const fs::path& out,
     if (is_same_file(out, input) || is_in(out, input))
       throw usage_error(option + ": " + out.string() +
                         " is read by this command and would be lost: name another file");
+}
+
+void require_output(const std::string& option, const fs::path& out,
+                    const std::vector<fs::path>& inputs) {
+  if (out.empty()) return;
+  require_no_input(option, out, inputs);
+  static_cast<void>(headwise::replacing_file(out));
 }
 
 }  // namespace headwise_tool

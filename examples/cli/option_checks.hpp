@@ -16,6 +16,9 @@ namespace headwise_tool {
 [[nodiscard]] std::string complaint_on_count(const std::string& text, std::uint64_t low,
                                              std::uint64_t high);
 
+// The same of the name of a file or folder to write.
+[[nodiscard]] std::string complaint_on_name(const std::string& text);
+
 // Throws usage_error naming the option where the value is not from 0 to 1.
 void require_share(const std::string& option, double value);
 
@@ -26,5 +29,10 @@ void require_share(const std::string& option, double value);
 // this name or another. inputs: files, and folders of files; empty names are left out.
 void require_no_input(const std::string& option, const std::filesystem::path& out,
                       const std::vector<std::filesystem::path>& inputs);
+
+// The same of a file to be written, where the option is given: an empty name is none. Throws
+// headwise::error(unreadable) where it cannot be written, so that no work is done in vain.
+void require_output(const std::string& option, const std::filesystem::path& out,
+                    const std::vector<std::filesystem::path>& inputs);
 
 }  // namespace headwise_tool

@@ -134,7 +134,7 @@ std::vector<planned_file> planned_files(const profile_options& options) {
   }
   std::vector<fs::path> inputs = options.maps;
   inputs.insert(inputs.end(), {options.text.model, options.text.text});
-  for (const planned_file& file : files) require_no_input("--out", file.path, inputs);
+  for (const planned_file& file : files) require_output("--out", file.path, inputs);
   return files;
 }
 

@@ -3,6 +3,8 @@
 // What each command refuses once it has seen its files: outputs that are its own inputs, lengths
 // that no sequence or model has, and evaluations that are not what they should be.
 
+#include <sys/stat.h>
+
 #include "made_pipeline.hpp"
 
 namespace headwise_tests {
@@ -60,6 +62,66 @@ TEST_F(Pipeline, AFileIsNoFolderToRecordInto) {
   EXPECT_EQ(recorded.code, 1);
   EXPECT_TRUE(contains(recorded.err, "out.json: unreadable: got Not a directory")) << recorded.err;
   EXPECT_FALSE(contains(recorded.err, "filesystem error")) << recorded.err;
+}
+
+class Output : public Pipeline {
+ protected:
+  Output() {
+    EXPECT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+    fs::create_directory(path("folder"));
+    fs::create_directory(path("x_0.5.json"));
+    folder_.write("suite.json", R"({"model": "none.gguf", "lengths": [100],
+      "plans": [{"name": "full", "kind": "full"}],
+      "tasks": [{"name": "prose", "kind": "text", "text": "none.txt", "samples": 3}]})");
+  }
+  // The command reads nothing that is there: what it says of `out` it says before its work.
+  static void expect_refused(std::vector<std::string> command, const std::string& out, int code) {
+    command.push_back(out);
+    const tool_result result = run_headwise(command);
+    EXPECT_EQ(result.code, code) << command.front() << result.out << result.err;
+    EXPECT_TRUE(contains(result.err, code == 2 ? command[command.size() - 2] : out)) << result.err;
+    EXPECT_FALSE(contains(result.err, "none")) << result.err;
+  }
+
+  std::vector<std::string> record_{"record", "--model",  path("none.gguf"),
+                                   "--text", "none.txt", "--out"};
+  std::vector<std::vector<std::string>> of_files_{
+      {"profile", path("none"), "--out"},
+      {"inspect", path("none.json"), "--svg"},
+      {"inspect", path("none.json"), "--html"},
+      {"eval", "--model", path("none.gguf"), "--text", "none.txt", "--blueprint", "none.json",
+       "--json"},
+      {"eval", "--suite", path("suite.json"), "--json"},
+      {"eval", "--suite", path("suite.json"), "--json", path("results.json"), "--html"}};
+};
+
+TEST_F(Output, ThatCannotBeWrittenIsRefusedBeforeTheWork) {
+  for (const auto& command : of_files_) {
+    for (const char* const out : {"no_folder/x.json", "text.txt/x.json", "pipe", "folder"})
+      expect_refused(command, path(out), 1);
+    expect_refused(command, "/dev/null", 1);
+    expect_refused(command, "", 2);
+  }
+  for (const char* const out : {"no_folder/x.safetensors", "pipe", "text.txt/maps"})
+    expect_refused(record_, path(out), 1);
+  expect_refused(record_, "/dev/null", 1);
+  expect_refused(record_, "", 2);
+  const tool_result beside =
+      run_headwise({"profile", path("none"), "--also", "0.5", "--out", path("x.json")});
+  EXPECT_TRUE(contains(beside.err, "x_0.5.json: unreadable: got a folder")) << beside.err;
+  EXPECT_TRUE(fs::is_fifo(path("pipe")));
+}
+
+TEST_F(Output, IsNotThereBeforeTheWorkEither) {
+  for (const auto& command : of_files_) {
+    std::vector<std::string> arguments = command;
+    arguments.push_back(path("x.json"));
+    EXPECT_TRUE(contains(run_headwise(arguments).err, "none"));
+  }
+  EXPECT_FALSE(fs::exists(path("x.json")) || fs::exists(path("results.json")));
+  record_.push_back(path("new/maps"));
+  EXPECT_TRUE(contains(run_headwise(record_).err, "none.gguf"));
+  EXPECT_FALSE(fs::exists(path("new")));
 }
 
 TEST_F(Pipeline, ProfilesAtAnyLengthOfASequenceAndAtNoOther) {
