@@ -27,6 +27,7 @@
 
 #include "headwise/core/printable.hpp"
 #include "headwise/version.hpp"
+#include "support/standard_output.hpp"
 
 namespace headwise_tool {
 namespace {
@@ -374,7 +375,9 @@ int parse_and_run(int argc, const char* const* argv) {
 
 int run_tool(int argc, const char* const* argv) noexcept {
   try {
-    return parse_and_run(argc, argv);
+    const int code = parse_and_run(argc, argv);
+    if (code == 0) require_printed();
+    return code;
   } catch (const usage_error& e) {
     std::cerr << headwise::printable(e.what()) << "\nRun with --help for more information.\n";
     return bad_usage;

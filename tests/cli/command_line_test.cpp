@@ -95,6 +95,19 @@ TEST(CommandLine, WhatIsWrongIsSaidInTheUsersWords) {
   EXPECT_TRUE(contains(no_number, "--target") && contains(no_number, "nan")) << no_number;
 }
 
+TEST(CommandLine, WhatCannotBePrintedIsAFailure) {
+  class full_device : public std::streambuf {
+  } nowhere;  // takes nothing
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"--version"},
+        {"record", "--help"},
+        {"plan", "--shape", "32x32x32x128", "--length", "8"}}) {
+    const tool_result result = run_headwise(arguments, &nowhere);
+    EXPECT_EQ(result.code, 1) << arguments.front();
+    EXPECT_TRUE(contains(result.err, "headwise: standard output: ")) << result.err;
+  }
+}
+
 TEST(CommandLine, MissingFilesAreNamed) {
   const std::vector<std::vector<std::string>> absent = {
       {"record", "--model", "no-such.gguf", "--text", "t", "--out", "o"},

@@ -17,11 +17,13 @@ struct tool_result {
   std::string out, err;
 };
 
-[[nodiscard]] inline tool_result run_headwise(const std::vector<std::string>& arguments) {
+// output: where standard output goes, if not into the result.
+[[nodiscard]] inline tool_result run_headwise(const std::vector<std::string>& arguments,
+                                              std::streambuf* output = nullptr) {
   std::vector<const char*> argv{"headwise"};
   for (const std::string& argument : arguments) argv.push_back(argument.c_str());
   std::ostringstream out, err;
-  std::streambuf* const former_out = std::cout.rdbuf(out.rdbuf());
+  std::streambuf* const former_out = std::cout.rdbuf(output == nullptr ? out.rdbuf() : output);
   std::streambuf* const former_err = std::cerr.rdbuf(err.rdbuf());
   const int code = headwise_tool::run_tool(static_cast<int>(argv.size()), argv.data());
   std::cout.rdbuf(former_out);
