@@ -148,7 +148,7 @@ class evaluator {
 
 std::vector<token_ids> cut_windows(const engine& model, const evaluated_text& what) {
   const std::size_t count = std::max<std::size_t>(1, what.tokens / what.window);
-  return cut_up_to(model, what.text, {count, what.window});
+  return cut_up_to(model, what.text, {count, what.window, 0, "--windows-of"});
 }
 
 double perplexity_of(engine& model, const std::vector<token_ids>& windows,

@@ -23,7 +23,7 @@ void add_plan(text_table& table, const evaluation& result, const std::string& na
 
 void print_evaluation(std::ostream& out, const evaluation& result) {
   out << headwise::printable(result.model) << " on " << headwise::printable(result.text) << ": "
-      << with_commas(result.tokens_evaluated) << " tokens in windows of "
+      << counted(result.tokens_evaluated, "token") << " in windows of "
       << with_commas(result.window_tokens) << ", " << result.cache << " cache\n\n";
   text_table table({"", "bytes held", "kept", "perplexity", "change", "same token", "tokens/s"});
   add_plan(table, result, "full cache", result.full);
@@ -32,9 +32,9 @@ void print_evaluation(std::ostream& out, const evaluation& result) {
     add_plan(table, result, "blueprint, target " + fixed(at.recovery_target, 2), at.blueprint);
     add_plan(table, result,
              "first " + std::to_string(at.sinks) + " + last " +
-                 std::to_string(at.window_behind_sinks) + " tokens, every head",
+                 counted(at.window_behind_sinks, "token") + ", every head",
              at.sinks_and_window);
-    add_plan(table, result, "last " + std::to_string(at.window) + " tokens, every head",
+    add_plan(table, result, "last " + counted(at.window, "token") + ", every head",
              at.plain_window);
   }
   table.print(out);

@@ -7,6 +7,8 @@
 #include <random>
 #include <string_view>
 
+#include "numbers.hpp"
+
 namespace headwise_tool {
 namespace {
 
@@ -174,7 +176,7 @@ class exam_maker {
   void require_room(std::size_t tokens) const {
     if (tokens > length_)
       headwise::raise(error_code::invalid_argument, "task '" + task_.name + "'",
-                      std::to_string(length_) + " tokens",
+                      counted(length_, "token"),
                       "at least " + std::to_string(tokens) + ", which its text needs");
   }
 
@@ -187,12 +189,13 @@ class exam_maker {
 }  // namespace
 
 std::vector<exam> make_exams(const engine& model, const task_options& task, std::size_t length) {
+  const std::string place = "task '" + task.name + "'";
   if (task.kind != task_kind::text) {
-    require_context(model.facts(), length, "task '" + task.name + "'");
+    require_context(model.facts(), length, place);
     return exam_maker(model, task, length).make();
   }
   std::vector<exam> exams;
-  for (token_ids& ids : cut_up_to(model, task.text, {task.samples, length}))
+  for (token_ids& ids : cut_up_to(model, task.text, {task.samples, length, 0, place}))
     exams.push_back({std::move(ids), 1});
   return exams;
 }

@@ -23,7 +23,7 @@ headwise::blueprint chosen_blueprint(const generate_options& options, const mode
 void print_held(const headwise::cache_stats& stats) {
   std::cerr << "\nkept " << with_commas(stats.payload_bytes) << " of "
             << with_commas(stats.full_bytes) << " bytes of keys and values ("
-            << percent(stats.kept_ratio()) << ") after " << with_commas(stats.length) << " tokens; "
+            << percent(stats.kept_ratio()) << ") after " << counted(stats.length, "token") << "; "
             << with_commas(stats.held_bytes()) << " bytes held in all\n";
 }
 

@@ -51,7 +51,7 @@ class head_map {
     if (plan_.shape.group_size() > 1)
       line += ", every one read by " + std::to_string(plan_.shape.group_size()) + " query heads";
     if (origin.prompts > 0)
-      line += "; profiled on " + with_commas(origin.queries) + " tokens, to keep " +
+      line += "; profiled on " + counted(origin.queries, "token") + ", to keep " +
               (origin.budget ? percent(*origin.budget, 0) + " of the rows"
                              : percent(origin.recovery_target, 0) + " of each head's attention");
     picture_.text(margin, 60, line, "hw-note");
@@ -159,7 +159,7 @@ class head_map {
         full_bytes(plan_.shape.heads(), layout_.length, layout_.batch, layout_.row_bytes);
     const std::uint64_t kept = expected_bytes(plan_, layout_);
     const double share = static_cast<double>(kept) / static_cast<double>(full);
-    draw_heading("Expected at " + with_commas(layout_.length) + " tokens");
+    draw_heading("Expected at " + counted(layout_.length, "token"));
     draw_bar("full cache", 1.0, false, short_bytes(static_cast<double>(full)));
     draw_bar("this blueprint", share, true,
              percent(share) + ", " + short_bytes(static_cast<double>(kept)));
@@ -167,14 +167,14 @@ class head_map {
 
   void draw_measured(const evaluation& m) {
     const blueprint_score& main = m.scores.front();
-    draw_heading("Measured on " + with_commas(m.tokens_evaluated) + " tokens of " + m.text +
+    draw_heading("Measured on " + counted(m.tokens_evaluated, "token") + " of " + m.text +
                  ", which the profile did not see: bytes held, and perplexity");
     draw_score("full cache", m.full, false);
     draw_score("this blueprint", main.blueprint, true);
     draw_score("first " + std::to_string(main.sinks) + " + last " +
                    std::to_string(main.window_behind_sinks),
                main.sinks_and_window, false);
-    draw_score("last " + std::to_string(main.window) + " tokens", main.plain_window, false);
+    draw_score("last " + counted(main.window, "token"), main.plain_window, false);
   }
 
   void draw_heading(const std::string& words) {
@@ -259,7 +259,7 @@ std::string describe_head(const headwise::blueprint& plan, headwise::head_id id,
   std::string text = "layer " + std::to_string(id.layer) + ", KV head " +
                      std::to_string(id.kv_head) + "\nkeeps " + in_words(class_of(head.policy));
   if (head.recovery > 0.0) text += "\nrecovery " + fixed(head.recovery, 4);
-  text += "\nexpected " + short_bytes(bytes) + " at " + with_commas(layout.length) + " tokens, " +
+  text += "\nexpected " + short_bytes(bytes) + " at " + counted(layout.length, "token") + ", " +
           percent(bytes / full) + " of a full cache";
   if (const auto* const cheaper = closest_cheaper(head))
     text += "\nnot " + cheaper->name + ": its recovery is " + fixed(cheaper->recovery, 4);

@@ -64,8 +64,8 @@ void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout
             << plan.shape.layers << " layers x " << plan.shape.kv_heads << " KV heads, "
             << plan.shape.query_heads << " query heads, head_dim " << plan.shape.head_dim << '\n';
   if (origin.prompts > 0)
-    std::cout << "profiled on " << with_commas(origin.prompts) << " prompts, "
-              << with_commas(origin.queries) << " queries; target "
+    std::cout << "profiled on " << counted(origin.prompts, "prompt") << ", "
+              << counted(origin.queries, "query", "queries") << "; target "
               << fixed(origin.recovery_target, 2) << ", " << to_string(origin.criterion) << ", "
               << to_string(origin.aggregation) << " query head, by "
               << to_string(origin.granularity) << '\n';
@@ -76,7 +76,7 @@ void print_blueprint(const headwise::blueprint& plan, const cache_layout& layout
   const std::uint64_t kept = expected_bytes(plan, layout);
   const std::uint64_t full =
       full_bytes(plan.shape.heads(), layout.length, layout.batch, layout.row_bytes);
-  std::cout << "\nexpected at " << with_commas(layout.length) << " tokens in " << to_string(type)
+  std::cout << "\nexpected at " << counted(layout.length, "token") << " in " << to_string(type)
             << ": " << with_commas(kept) << " of " << with_commas(full) << " bytes ("
             << percent(static_cast<double>(kept) / static_cast<double>(full)) << ")\n";
 }

@@ -27,6 +27,10 @@ std::string with_commas(std::uint64_t value) {
   return text;
 }
 
+std::string counted(std::uint64_t value, const std::string& one, const std::string& many) {
+  return with_commas(value) + " " + (value == 1 ? one : many.empty() ? one + "s" : many);
+}
+
 std::string fixed(double value, int digits) {
   if (!std::isfinite(value)) return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
   std::array<char, 400> text{};  // the largest double has 309 digits in front of the point

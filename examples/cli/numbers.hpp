@@ -8,7 +8,10 @@
 
 namespace headwise_tool {
 
-[[nodiscard]] std::string with_commas(std::uint64_t value);       // 1,073,741,824
+[[nodiscard]] std::string with_commas(std::uint64_t value);  // 1,073,741,824
+// 1,024 tokens; 1 token. many: where it is not `one` with an s.
+[[nodiscard]] std::string counted(std::uint64_t value, const std::string& one,
+                                  const std::string& many = {});
 [[nodiscard]] std::string fixed(double value, int digits);        // 12.35
 [[nodiscard]] std::string percent(double share, int digits = 1);  // 0.541 -> 54.1 %
 [[nodiscard]] std::string change(double value, double reference, int digits = 1);  // +1.3 %

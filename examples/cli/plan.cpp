@@ -41,8 +41,8 @@ headwise::model_shape parse_shape(const std::string& text) {
 void print_head(const headwise::model_shape& shape, const plan_options& options,
                 std::uint64_t length) {
   std::cout << shape.layers << " layers x " << shape.kv_heads << " KV heads x head_dim "
-            << shape.head_dim << ", " << to_string(options.type) << ", " << with_commas(length)
-            << " tokens, batch " << with_commas(options.batch) << "\n\n";
+            << shape.head_dim << ", " << to_string(options.type) << ", " << counted(length, "token")
+            << ", batch " << with_commas(options.batch) << "\n\n";
 }
 
 void print_total(std::uint64_t full, std::uint64_t length, std::uint64_t batch) {

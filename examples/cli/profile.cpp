@@ -72,7 +72,7 @@ void print_summary(const headwise::blueprint& plan) {
   std::cout << (plan.origin.budget ? "budget " + percent(*plan.origin.budget)
                                    : "target " + fixed(plan.origin.recovery_target, 2))
             << ": " << percent(rows_of(plan)) << " of the rows expected at "
-            << with_commas(plan.origin.length) << " tokens\n";
+            << counted(plan.origin.length, "token") << '\n';
   for (const class_count& c : classes_of(plan))
     std::cout << "  " << c.heads << (c.heads == 1 ? " head keeps " : " heads keep ")
               << in_words(c.what) << '\n';
@@ -171,8 +171,8 @@ unsigned lowest_percent(const headwise::profiler<>& work, headwise::classify_opt
 void print_loss(const plan_within& found, const loss_limit& limit, const evaluated_text& text) {
   std::cout << "  perplexity " << fixed(found.perplexity, 3) << ", "
             << change(found.perplexity, found.full_perplexity, 2)
-            << " against the full cache, measured on " << with_commas(limit.tokens())
-            << " tokens of " << text.text.filename().string() << '\n';
+            << " against the full cache, measured on " << counted(limit.tokens(), "token") << " of "
+            << text.text.filename().string() << '\n';
 }
 
 }  // namespace

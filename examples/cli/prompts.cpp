@@ -20,12 +20,13 @@ class text_pieces {
       : place_(text.string()),
         length_(options.length),
         again_(options.again),
+        asked_by_(options.asked_by),
         start_(model.facts().start) {
     const std::size_t least = start_.size() + std::max<std::size_t>(2, 2 * again_);
     if (length_ < least)
-      headwise::raise(error_code::invalid_argument, "length of a piece",
-                      std::to_string(length_) + " tokens", "at least " + std::to_string(least));
-    require_context(model.facts(), length_, "length of a piece");
+      headwise::raise(error_code::invalid_argument, asked_by_, counted(length_, "token"),
+                      "at least " + std::to_string(least));
+    require_context(model.facts(), length_, asked_by_);
     ids_ = model.encode(read_text(text), engine::special_tokens::as_text);
   }
 
@@ -34,7 +35,7 @@ class text_pieces {
   [[nodiscard]] std::vector<token_ids> first(std::size_t count) const {
     if (count > available())
       headwise::raise(error_code::out_of_range, place_,
-                      "a text of " + with_commas(ids_.size()) + " tokens",
+                      "a text of " + counted(ids_.size(), "token"),
                       with_commas(count * fresh()) + " for " + with_commas(count) + " x " +
                           with_commas(length_) + " tokens: take a longer text, or ask for less");
     std::vector<token_ids> pieces(count, start_);
@@ -52,6 +53,7 @@ class text_pieces {
 
   std::string place_;
   std::size_t length_, again_;
+  std::string asked_by_;
   token_ids start_;  // what each piece begins with
   token_ids ids_;
 };
@@ -74,7 +76,7 @@ std::string read_text(const std::filesystem::path& path) {
 void require_context(const model_facts& model, std::size_t tokens, const std::string& place) {
   const std::size_t context = model.context_length;
   if (context != 0 && tokens > context)
-    headwise::raise(error_code::invalid_argument, place, with_commas(tokens) + " tokens",
+    headwise::raise(error_code::invalid_argument, place, counted(tokens, "token"),
                     "at most " + with_commas(context) + ", the context of this model");
 }
 

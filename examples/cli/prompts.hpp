@@ -21,9 +21,10 @@ namespace headwise_tool {
 void require_context(const model_facts& model, std::size_t tokens, const std::string& place);
 
 struct piece_options {
-  std::size_t count = 1;   // of pieces
-  std::size_t length = 0;  // tokens of each, the first one included
-  std::size_t again = 0;   // its last so many tokens are its first ones once more
+  std::size_t count = 1;              // of pieces
+  std::size_t length = 0;             // tokens of each, the first one included
+  std::size_t again = 0;              // its last so many tokens are its first ones once more
+  std::string asked_by = "--length";  // what states the length, for messages
 };
 
 // Throws headwise::error where the text is too short, a piece longer than the model's context, or

@@ -84,9 +84,9 @@ void run_record(const record_options& options) {
     record_all(*recorder, options.out, prompts, [&] { bar.reach(++recorded); });
   }
   const headwise::model_shape& shape = model->facts().shape;
-  std::cout << "recorded " << with_commas(prompts.size()) << " prompts of "
-            << with_commas(options.length) << " tokens, "
-            << with_commas(std::uint64_t{shape.layers} * shape.query_heads) << " maps each, in "
+  std::cout << "recorded " << counted(prompts.size(), "prompt") << " of "
+            << counted(options.length, "token") << ", "
+            << counted(std::uint64_t{shape.layers} * shape.query_heads, "map") << " each, in "
             << options.out.string() << '\n';
 }
 

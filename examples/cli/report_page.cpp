@@ -72,7 +72,7 @@ class page {
     const evaluation& m = *what_.measured;
     out_ +=
         "<section>\n<h2>What it saves, and what that costs</h2>\n<p>" +
-        escaped(with_commas(m.tokens_evaluated) + " tokens of " + m.text + " in windows of " +
+        escaped(counted(m.tokens_evaluated, "token") + " of " + m.text + " in windows of " +
                 with_commas(m.window_tokens) + ", " + m.cache + " cache.") +
         "</p>\n<div class=\"scroll\"><table>\n<thead><tr><th></th><th>bytes held</th><th>kept</th>"
         "<th>perplexity</th><th>change</th><th>same next token</th></tr></thead>\n<tbody>\n";
@@ -111,8 +111,8 @@ class page {
         "</tbody>\n</table></div>\n<p class=\"note\">Recovery: the share of a head's attention "
         "that falls on what it keeps, of its worst query head unless said otherwise below. "
         "Rows: of a full cache at " +
-        with_commas(plan_.origin.length) +
-        " tokens.</p>\n"
+        counted(plan_.origin.length, "token") +
+        ".</p>\n"
         "</section>\n";
   }
 
@@ -120,7 +120,7 @@ class page {
     const double full = static_cast<double>(full_bytes(plan_.shape.kv_heads, what_.layout.length,
                                                        what_.layout.batch, what_.layout.row_bytes));
     out_ += "<section>\n<h2>Bytes by layer</h2>\n<p>Expected keys and values at " +
-            with_commas(what_.layout.length) + " tokens, of " + short_bytes(full) +
+            counted(what_.layout.length, "token") + ", of " + short_bytes(full) +
             " a layer in a full cache.</p>\n<div class=\"layers\">\n";
     for (std::uint32_t layer = 0; layer < plan_.shape.layers; ++layer) {
       const auto bytes = static_cast<double>(expected_layer_bytes(plan_, layer, what_.layout));
@@ -205,8 +205,8 @@ class page {
                       std::string(to_string(origin.criterion)) + ", " +
                       std::string(to_string(origin.aggregation)) + " query head of a group, by " +
                       std::string(to_string(origin.granularity)));
-    entry("profile", with_commas(origin.prompts) + " prompts, " + with_commas(origin.queries) +
-                         " queries of each head");
+    entry("profile", counted(origin.prompts, "prompt") + ", " +
+                         counted(origin.queries, "query", "queries") + " of each head");
     for (const headwise::profile_source& source : origin.sources)
       entry("source", source.name + "  sha256 " + source.sha256);
     entry("made by", origin.tool);

@@ -155,9 +155,8 @@ std::vector<std::vector<std::string>> cells_of(const suite& what, const task_res
 
 std::string title_of(const task_results& group) {
   const std::size_t texts = group.full->exams.size();
-  return group.task->name + ", " + std::to_string(texts) +
-         (texts == 1 ? " text of " : " texts of ") + with_commas(group.length) +
-         " tokens, rows in " + group.rows;
+  return group.task->name + ", " + counted(texts, "text") + " of " +
+         counted(group.length, "token") + ", rows in " + group.rows;
 }
 
 std::string curve_of(const suite& what, const task_results& group) {

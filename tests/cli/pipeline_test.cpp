@@ -36,6 +36,18 @@ TEST_F(Pipeline, RecordsTheSameMapsIntoAFolderAndIntoAFile) {
   EXPECT_EQ(maps, 3U * 2U * 4U);
 }
 
+TEST_F(Pipeline, SaysOneOfWhatIsOne) {
+  const tool_result recorded =
+      run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"), "--out",
+                    path("maps"), "--prompts", "1", "--length", "48"});
+  EXPECT_TRUE(contains(recorded.out, "recorded 1 prompt of 48 tokens")) << recorded.out;
+  ASSERT_EQ(profile().code, 0);
+  const tool_result inspected = run_headwise({"inspect", path("b.json"), "--length", "1"});
+  EXPECT_TRUE(contains(inspected.out, "profiled on 1 prompt, 48 queries")) << inspected.out;
+  EXPECT_TRUE(contains(inspected.out, "expected at 1 token in")) << inspected.out;
+  EXPECT_TRUE(contains(run_headwise({"plan", path("b.json"), "--length", "1"}).out, "1 token,"));
+}
+
 TEST_F(Pipeline, RecordsWhatLooksBackToTheBeginning) {
   const tool_result recorded =
       run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"), "--out",

@@ -141,6 +141,26 @@ TEST_F(Pipeline, ProfilesAtAnyLengthOfASequenceAndAtNoOther) {
   EXPECT_EQ(run_headwise({"plan", path("b.json")}).code, 0);
 }
 
+TEST_F(Pipeline, ALengthThatCannotBeIsNamedAsItWasStated) {
+  ASSERT_EQ(record("text.txt", "maps").code, 0);
+  ASSERT_EQ(profile().code, 0);
+  const auto said = [&](const std::string& what, const tool_result& result) {
+    EXPECT_EQ(result.code, 1);
+    EXPECT_TRUE(contains(result.err, "headwise: " + what)) << result.err;
+  };
+  said("--length: invalid argument: got 1 token, expected at least",
+       record("text.txt", "other", "1"));
+  said("--length: invalid argument: got 513 tokens", record("text.txt", "other", "513"));
+  said("--windows-of: invalid argument: got 513 tokens",
+       run_headwise({"eval", "--model", path("model.gguf"), "--text", path("text.txt"),
+                     "--blueprint", path("b.json"), "--windows-of", "513"}));
+  folder_.write("suite.json", R"({"model": "model.gguf", "lengths": [513],
+    "plans": [{"name": "full", "kind": "full"}],
+    "tasks": [{"name": "prose", "kind": "text", "text": "text.txt"}]})");
+  said("task 'prose': invalid argument: got 513 tokens",
+       run_headwise({"eval", "--suite", path("suite.json"), "--json", path("results.json")}));
+}
+
 TEST_F(Pipeline, ATargetThatIsNoShareLeavesNoBlueprint) {
   ASSERT_EQ(record("text.txt", "maps").code, 0);
   for (const char* const also : {"nan", "1.5", "0.5,-0.1"}) {
