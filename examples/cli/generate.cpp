@@ -33,7 +33,8 @@ void run_generate(const generate_options& options) {
   const auto model = load_engine(options.engine, options.model);
   const headwise::blueprint plan = chosen_blueprint(options, model->facts());
   token_ids prompt = model->facts().start;
-  const token_ids ids = model->encode(options.prompt, engine::special_tokens::as_tokens);
+  const token_ids ids =
+      encode_from("--prompt", *model, options.prompt, engine::special_tokens::as_tokens);
   prompt.insert(prompt.end(), ids.begin(), ids.end());
   if (prompt.empty())
     headwise::raise(headwise::error_code::missing, "--prompt", "no token",

@@ -3,7 +3,6 @@
 #include "prompts.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "numbers.hpp"
 
@@ -27,7 +26,7 @@ class text_pieces {
       headwise::raise(error_code::invalid_argument, asked_by_, counted(length_, "token"),
                       "at least " + std::to_string(least));
     require_context(model.facts(), length_, asked_by_);
-    ids_ = model.encode(read_text(text), engine::special_tokens::as_text);
+    ids_ = encode_from(place_, model, read_text(text), engine::special_tokens::as_text);
   }
 
   [[nodiscard]] std::size_t available() const noexcept { return ids_.size() / fresh(); }
@@ -71,6 +70,15 @@ std::string read_text(const std::filesystem::path& path) {
     headwise::raise(error_code::missing, path.string(),
                     with_commas(text.size()) + " bytes without any text", "a text file");
   return text;
+}
+
+token_ids encode_from(const std::string& place, const engine& model, std::string_view text,
+                      engine::special_tokens special) {
+  try {
+    return model.encode(text, special);
+  } catch (const headwise::error& e) {
+    headwise::raise(e.code(), place, e.got(), e.expected());
+  }
 }
 
 void require_context(const model_facts& model, std::size_t tokens, const std::string& place) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine.hpp"
@@ -15,6 +16,10 @@ namespace headwise_tool {
 
 // Throws headwise::error on a file that is not there or holds no text.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+// What the model says of a text that it cannot encode, it says of `place`.
+[[nodiscard]] token_ids encode_from(const std::string& place, const engine& model,
+                                    std::string_view text, engine::special_tokens special);
 
 // Throws headwise::error where a model's context, if it states one, is shorter than `tokens`.
 // place: what has them.

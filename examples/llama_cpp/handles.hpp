@@ -12,6 +12,7 @@
 #include <llama.h>
 
 #include "headwise/core/error.hpp"
+#include "headwise/io/mapped_file.hpp"
 
 namespace headwise_llama_cpp {
 
@@ -31,6 +32,7 @@ using context_handle = std::unique_ptr<llama_context, handle_deleter>;
 
 [[nodiscard]] inline model_handle load_model(const std::filesystem::path& path,
                                              llama_model_params params = cpu_model_params()) {
+  static_cast<void>(headwise::mapped_file(path));  // says what is wrong with a file that is none
   model_handle model(llama_model_load_from_file(path.string().c_str(), params));
   if (!model)
     headwise::raise(headwise::error_code::unreadable, path.string(), "what llama.cpp refuses",

@@ -10,6 +10,7 @@
 #include "vocabulary/vocabulary_hash.hpp"
 
 #include "headwise/core/error.hpp"
+#include "headwise/core/printable.hpp"
 
 namespace headwise_llama_cpp {
 namespace {
@@ -29,6 +30,18 @@ token_kind kind_of(const llama_vocab* vocabulary, llama_token id) {
   for (const auto& [bit, kind] : kinds)
     if ((bits & static_cast<unsigned>(bit)) != 0) return kind;
   return token_kind::normal;
+}
+
+// For other bytes llama.cpp takes U+FFFD, unless it has a token for each.
+void require_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t length = headwise::detail::utf8_length(text.substr(at));
+    if (length == 0)
+      headwise::raise(headwise::error_code::unsupported, "text",
+                      "byte " + std::to_string(at) + " of it, which is no UTF-8",
+                      "text in UTF-8: this model has no tokens for other bytes in llama.cpp");
+    at += length;
+  }
 }
 
 }  // namespace
@@ -71,6 +84,7 @@ std::vector<llama_token> encode(const llama_model& model, std::string_view text,
   if (llama_vocab_type(vocabulary) == LLAMA_VOCAB_TYPE_NONE)
     headwise::raise(headwise::error_code::unsupported, "text", "a model without a vocabulary",
                     "one with a tokenizer");
+  if (llama_vocab_type(vocabulary) != LLAMA_VOCAB_TYPE_SPM) require_utf8(text);
   std::vector<llama_token> ids;
   if (const llama_token first = llama_vocab_bos(vocabulary);
       options.bos && llama_vocab_get_add_bos(vocabulary) && first != LLAMA_TOKEN_NULL)

@@ -35,8 +35,8 @@ struct encode_options {
   bool special_tokens = false;  // control tokens written in the text ("<|im_start|>") become ids
 };
 
-// The ids of a text. Throws headwise::error where llama.cpp refuses, or the model has no
-// vocabulary.
+// The ids of a text. Throws headwise::error where llama.cpp refuses, the model has no vocabulary,
+// or the text is no UTF-8 and the model has no tokens for single bytes.
 [[nodiscard]] std::vector<llama_token> encode(const llama_model& model, std::string_view text,
                                               encode_options options = {});
 

@@ -117,6 +117,19 @@ TEST_F(llama_cpp_tool, says_what_is_wrong) {
   const std::string unread =
       error_of({"generate", "--model", no_model, "--prompt", "a", "--engine", "llama.cpp"});
   EXPECT_TRUE(contains(unread, "no.gguf")) << unread;
+  const std::string absent = error_of(
+      {"generate", "--model", path("absent.gguf"), "--prompt", "a", "--engine", "llama.cpp"});
+  EXPECT_TRUE(absent.starts_with("headwise: " + path("absent.gguf") + ": unreadable: got No such"))
+      << absent;
+  const std::string bytes = folder_.write("bytes.txt", "caf\xc3\xa9 \xff").string();
+  const std::string binary = error_of({"record", "--model", tiny_model.string(), "--text", bytes,
+                                       "--out", path("maps"), "--engine", "llama.cpp"});
+  EXPECT_TRUE(contains(binary, bytes + ": unsupported: got byte 6 of it, which is no UTF-8"))
+      << binary;
+  const std::string prompt = error_of(
+      {"generate", "--model", tiny_model.string(), "--prompt", "\xff", "--engine", "llama.cpp"});
+  EXPECT_TRUE(contains(prompt, "--prompt: unsupported: got byte 0 of it, which is no UTF-8"))
+      << prompt;
   const std::string long_text = error_of({"generate", "--model", tiny_model.string(), "--prompt",
                                           "a", "--engine", "llama.cpp", "--tokens", "100000"});
   EXPECT_TRUE(contains(long_text, "the context of this model")) << long_text;
