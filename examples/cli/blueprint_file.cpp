@@ -3,6 +3,7 @@
 #include "blueprint_file.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
+#include "support/file_match.hpp"
 
 namespace headwise_tool {
 
@@ -16,13 +17,7 @@ void write_blueprint(const std::filesystem::path& path, const headwise::blueprin
 
 void require_match(const headwise::blueprint& plan, const std::filesystem::path& from,
                    const model_facts& model, const std::filesystem::path& model_file) {
-  try {
-    headwise::require_match(plan, model.shape, model.fingerprint);
-  } catch (const headwise::error& e) {
-    headwise::raise(
-        e.code(), from.string() + " is not for " + model_file.string() + ": " + e.place(), e.got(),
-        e.expected() + "; profile this model, or name the one it was made for");
-  }
+  require_match_of_files(plan, from.string(), model.shape, model.fingerprint, model_file.string());
 }
 
 headwise::blueprint read_matching_blueprint(const std::filesystem::path& path,

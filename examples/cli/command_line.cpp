@@ -27,6 +27,7 @@
 
 #include "headwise/core/printable.hpp"
 #include "headwise/version.hpp"
+#include "support/option_choice.hpp"
 #include "support/standard_output.hpp"
 
 namespace headwise_tool {
@@ -34,20 +35,6 @@ namespace {
 
 constexpr int bad_data = 1;
 constexpr int bad_usage = 2;
-
-// An option whose value is one of a few words.
-template <class T>
-void add_choice(CLI::App& command, const std::string& name, T& value,
-                const std::vector<std::pair<std::string, T>>& choices,
-                const std::string& description) {
-  std::vector<std::string> words;
-  for (const auto& [word, meaning] : choices) words.push_back(word);
-  const auto choose = [&value, choices](const std::string& chosen) {
-    for (const auto& [word, meaning] : choices)
-      if (word == chosen) value = meaning;
-  };
-  command.add_option_function<std::string>(name, choose, description)->check(CLI::IsMember(words));
-}
 
 void add_cache_type(CLI::App& command, const std::string& name, cache_type& value) {
   std::vector<std::pair<std::string, cache_type>> choices;

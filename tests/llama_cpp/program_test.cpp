@@ -2,13 +2,19 @@
 //
 // headwise-llama-cpp as it is called: what its tables must say whatever the machine, and what it
 // refuses.
+#include <csignal>
 #include <cstdio>
+#include <fstream>
 #include <iostream>
 #include <sstream>
 
+#include <poll.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "models.hpp"
+
+#include "headwise/io/blueprint_json.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -116,13 +122,99 @@ TEST(llama_cpp_program, refuses_what_is_no_command) {
   const std::string model = " --model " + tiny_model.string();
   for (const std::string& arguments :
        {std::string(), std::string("compare"), "compare --tokens 0" + model,
-        "compare --lengths 1" + model, "compare --rows f64" + model,
-        "memory --random-layers 1" + model})
-    EXPECT_NE(run_program(arguments).code, 0) << arguments;
+        "compare --lengths 1" + model, "compare --rows f64" + model, "compare --rows 1" + model,
+        "compare --window 0" + model, std::string("compare --random-layers 513"),
+        std::string("compare --random-layers 0"), "memory --random-layers 1" + model})
+    EXPECT_EQ(run_program(arguments).code, 2) << arguments;
   const program_run missing = run_program("memory --model nowhere.gguf --lengths 40");
   EXPECT_EQ(missing.code, 1);
-  EXPECT_NE(missing.text.find("nowhere.gguf"), std::string::npos) << missing.text;
+  EXPECT_NE(missing.text.find("headwise-llama-cpp: nowhere.gguf: unreadable: got No such file"),
+            std::string::npos)
+      << missing.text;
+  const program_run help = run_program("compare --help");
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.text.find("{f32,f16,bf16,int8,int4,int8+int4}"), std::string::npos) << help.text;
 }
+
+TEST(llama_cpp_program, refuses_texts_that_llama_cpp_cannot_count) {
+  const program_run run = run_program("compare --model nowhere.gguf --threads 1 " +
+                                      std::string("--lengths 2147483644 --tokens 4"));
+  EXPECT_EQ(run.code, 1);
+  EXPECT_NE(run.text.find("2147483649 tokens"), std::string::npos) << run.text;
+  const program_run wide = run_program("compare --model nowhere.gguf --threads 1 " +
+                                       std::string("--lengths 40 --tokens 2147483647"));
+  EXPECT_EQ(wide.code, 1);
+  EXPECT_NE(wide.text.find("at most 2147483647"), std::string::npos) << wide.text;
+}
+
+TEST(llama_cpp_program, reads_the_blueprint_before_it_measures) {
+  const temporary_folder folder;
+  const std::string bad = folder.write("bad.json", "{}").string();
+  headwise::blueprint other =
+      headwise::uniform_blueprint({1, 2, 2, 8}, headwise::make_spec(headwise::global{}));
+  const std::string unfit = (folder.path() / "unfit.json").string();
+  headwise::save_blueprint(unfit, other);
+  const std::string model = " --model " + tiny_model.string() + " --threads 1 --lengths 40";
+  for (const char* const command : {"compare", "memory"}) {
+    const program_run unread = run_program(command + model + " --blueprint " + bad);
+    EXPECT_EQ(unread.code, 1);
+    EXPECT_TRUE(unread.text.starts_with("headwise-llama-cpp: " + bad)) << unread.text;
+    const program_run run = run_program(command + model + " --blueprint " + unfit);
+    EXPECT_EQ(run.code, 1);
+    EXPECT_TRUE(run.rows.empty()) << run.text;  // nor the table's head twice
+    EXPECT_NE(run.text.find(unfit + " is not for " + tiny_model.string()), std::string::npos)
+        << run.text;
+  }
+}
+
+TEST(llama_cpp_program, says_when_its_table_was_lost) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no device that is full";
+  FILE* const pipe = popen((HEADWISE_LLAMA_CPP_PROGRAM " --help 2>&1 >/dev/full"), "r");
+  ASSERT_NE(pipe, nullptr);
+  char buffer[256] = {};
+  static_cast<void>(std::fread(buffer, 1, sizeof buffer - 1, pipe));
+  EXPECT_EQ(WEXITSTATUS(pclose(pipe)), 1);
+  EXPECT_TRUE(std::string(buffer).starts_with("headwise-llama-cpp: standard output")) << buffer;
+}
+
+#ifdef __linux__
+// The pipe ends where the last process that writes to it does.
+TEST(llama_cpp_program, takes_its_contestant_along) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const pid_t program = ::fork();
+  if (program == 0) {
+    ::dup2(ends[1], STDOUT_FILENO);
+    ::close(ends[0]);
+    ::close(ends[1]);
+    ::execl(HEADWISE_LLAMA_CPP_PROGRAM, "headwise-llama-cpp", "memory", "--model",
+            tiny_model.c_str(), "--lengths", "100000", "--threads", "1", nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  ASSERT_GT(program, 0);
+  const std::string children =
+      "/proc/" + std::to_string(program) + "/task/" + std::to_string(program) + "/children";
+  const auto has_child = [&] {
+    std::string id;
+    return static_cast<bool>(std::ifstream(children) >> id);
+  };
+  for (int i = 0; i < 1000 && !has_child(); ++i) ::usleep(10'000);
+  ASSERT_TRUE(has_child());
+  ::kill(program, SIGTERM);
+  ::waitpid(program, nullptr, 0);
+  const auto ends_soon = [&] {
+    pollfd end{ends[0], POLLIN, 0};
+    const int patience = 10'000;  // milliseconds
+    char byte = 0;
+    while (::poll(&end, 1, patience) == 1)
+      if (::read(ends[0], &byte, 1) == 0) return true;
+    return false;
+  };
+  EXPECT_TRUE(ends_soon()) << "a contestant goes on";
+  ::close(ends[0]);
+}
+#endif
 
 }  // namespace
 }  // namespace headwise_tests

@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
+#include <iostream>
 
 #include "contestants.hpp"
+
+#include "headwise/core/printable.hpp"
 
 namespace headwise_llama_cpp {
 
@@ -15,5 +19,10 @@ void run_compare(const contest_options& options, std::size_t tokens);
 
 // The resident set of a process for each contestant and length, beside the computed figure.
 void run_memory(const contest_options& options);
+
+// A line on standard error.
+inline void complain(const std::exception& problem) {
+  std::cerr << "headwise-llama-cpp: " << headwise::printable(problem.what()) << '\n';
+}
 
 }  // namespace headwise_llama_cpp

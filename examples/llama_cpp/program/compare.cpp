@@ -26,8 +26,8 @@ std::size_t timed_tokens(const contest_options& options, std::size_t tokens) {
   return turns(tokens) * (turn + 1) * options.threads.size();
 }
 
-// What is timed at a length must leave the text no longer than the next.
-void require_ascending(const contest_options& options, std::size_t tokens) {
+// What is timed at a length must leave the text no longer than the next, and none too long.
+void require_lengths(const contest_options& options, std::size_t tokens) {
   const std::size_t timed = timed_tokens(options, tokens);
   for (std::size_t i = 1; i < options.lengths.size(); ++i)
     if (options.lengths[i] < options.lengths[i - 1] + timed)
@@ -36,6 +36,11 @@ void require_ascending(const contest_options& options, std::size_t tokens) {
           std::to_string(options.lengths[i]) + " after " + std::to_string(options.lengths[i - 1]),
           "ascending lengths, at least the " + std::to_string(timed) +
               " tokens apart that are fed at each");
+  const std::size_t longest = options.lengths.back() + timed;
+  if (longest > longest_text)
+    headwise::raise(headwise::error_code::out_of_range, "--lengths and --tokens",
+                    "a text of " + std::to_string(longest) + " tokens in the end",
+                    "at most " + std::to_string(longest_text));
 }
 
 class comparison {
@@ -48,7 +53,8 @@ class comparison {
 
   void run() {
     std::printf("| tokens | engine | KV MiB |");
-    for (const int threads : options_.threads) std::printf(" ms, %d threads | tokens/s |", threads);
+    for (const int threads : options_.threads)
+      std::printf(" ms, %d thread%s | tokens/s |", threads, threads == 1 ? "" : "s");
     std::printf("\n|---|---|---|");
     for (std::size_t i = 0; i < options_.threads.size(); ++i) std::printf("---|---|");
     std::printf("\n");
@@ -112,7 +118,7 @@ class comparison {
 }  // namespace
 
 void run_compare(const contest_options& options, std::size_t tokens) {
-  require_ascending(options, tokens);
+  require_lengths(options, tokens);
   const model_handle model = load_model(options);
   comparison(*model, options, tokens).run();
 }

@@ -7,10 +7,12 @@
 #include <optional>
 
 #include "llama_cpp/takeover.hpp"
+#include "llama_cpp/vocabulary.hpp"
 #include "random_model.hpp"
 #include "stock_engine.hpp"
 
 #include "headwise/io/blueprint_json.hpp"
+#include "support/file_match.hpp"
 #include "support/measured_memory.hpp"
 
 namespace headwise_llama_cpp {
@@ -71,9 +73,19 @@ contestant make_takeover(std::string name, llama_model& model, const headwise::b
 
 }  // namespace
 
+void read_plan(contest_options& options) {
+  if (!options.blueprint.empty()) options.plan = headwise::load_blueprint(options.blueprint);
+}
+
 model_handle load_model(const contest_options& options) {
-  return options.random_layers != 0 ? make_8b_like_model(options.random_layers)
-                                    : load_model(options.model);
+  const bool random = options.random_layers != 0;
+  model_handle model =
+      random ? make_8b_like_model(options.random_layers) : load_model(options.model);
+  if (options.plan)
+    require_match_of_files(*options.plan, options.blueprint.string(), shape_of(*model),
+                           fingerprint_of(*model),
+                           random ? "the random model" : options.model.string());
+  return model;
 }
 
 contestant make_contestant(contestant_kind kind, llama_model& model, const contest_options& options,
@@ -92,8 +104,7 @@ contestant make_contestant(contestant_kind kind, llama_model& model, const conte
       break;
   }
   return make_takeover("takeover, blueprint", model,
-                       options.blueprint.empty() ? half_plan(model, options.window)
-                                                 : headwise::load_blueprint(options.blueprint),
+                       options.plan ? *options.plan : half_plan(model, options.window),
                        options.rows, capacity, threads);
 }
 

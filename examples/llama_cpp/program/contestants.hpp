@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,10 +20,14 @@
 
 namespace headwise_llama_cpp {
 
+// In tokens, as llama.cpp can count.
+inline constexpr std::size_t longest_text = std::numeric_limits<llama_pos>::max();
+
 // What the commands have in common.
 struct contest_options {
   std::filesystem::path model, blueprint;
-  std::uint32_t random_layers = 0;  // of a random model in place of a file
+  std::optional<headwise::blueprint> plan;  // what the blueprint's file holds
+  std::uint32_t random_layers = 0;          // of a random model in place of a file
   std::vector<std::size_t> lengths{512, 2048, 8192};
   std::vector<int> threads{1, 2};
   row_type rows = row_type::f16;
@@ -41,6 +47,10 @@ struct contestant {
   llama_context* context;
 };
 
+// Reads the blueprint, if there is one: before anything that takes long.
+void read_plan(contest_options& options);
+
+// Throws headwise::error naming both files where the plan is for another model.
 [[nodiscard]] model_handle load_model(const contest_options& options);
 
 // capacity: the most tokens that it will be fed.

@@ -4,12 +4,15 @@
 // what one left behind would count for the next.
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <iostream>
 
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,13 +61,21 @@ footprint measure(contestant_kind kind, const contest_options& options, std::siz
   return result;
 }
 
+// Or it would go on by itself where somebody stops this program. parent: that forked it.
+void end_with(pid_t parent) {
+#ifdef __linux__
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+  if (getppid() != parent) _exit(EXIT_FAILURE);
+}
+
 [[noreturn]] void run_child(int pipe, contestant_kind kind, const contest_options& options,
                             std::size_t length) {
   try {
     const footprint result = measure(kind, options, length);
     if (write(pipe, &result, sizeof result) == ssize_t{sizeof result}) _exit(EXIT_SUCCESS);
   } catch (const std::exception& e) {
-    std::cerr << e.what() << '\n';
+    complain(e);
   }
   _exit(EXIT_FAILURE);
 }
@@ -72,11 +83,15 @@ footprint measure(contestant_kind kind, const contest_options& options, std::siz
 footprint measure_alone(contestant_kind kind, const contest_options& options, std::size_t length) {
   int ends[2];
   const bool has_pipe = pipe(ends) == 0;
+  const pid_t parent = getpid();
   const pid_t child = has_pipe ? fork() : -1;
   if (child < 0)
     headwise::raise(headwise::error_code::unsupported, "memory", "no process or pipe to be had",
                     "one for each contestant");
-  if (child == 0) run_child(ends[1], kind, options, length);
+  if (child == 0) {
+    end_with(parent);
+    run_child(ends[1], kind, options, length);
+  }
   close(ends[1]);
   footprint result;
   const bool whole = read(ends[0], &result, sizeof result) == ssize_t{sizeof result};
@@ -103,6 +118,7 @@ void run_memory(const contest_options& options) {
   std::printf(
       "| tokens | engine | resident MiB | at most | with the model alone | keys and values | less "
       "resident than the first | computed |\n|---|---|---|---|---|---|---|---|\n");
+  std::fflush(stdout);  // or a child has it to print as well
   for (const std::size_t length : options.lengths) {
     footprint first;
     for (const contestant_kind kind : contestant_kinds) {

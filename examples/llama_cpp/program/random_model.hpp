@@ -27,6 +27,9 @@ using metadata_map = std::map<std::string, metadata_value>;
                                              const metadata_map& metadata,
                                              ggml_type matrices = GGML_TYPE_F32);
 
+// Of a model that llama.cpp has room for; it stops the process where there are more.
+inline constexpr std::uint32_t most_layers = 512;
+
 // The layers of an 8B model of the Llama architecture: 32 query heads, 8 KV heads, head_dim 128,
 // 4,096 wide, 14,336 hidden, weights of 16 bits.
 [[nodiscard]] model_handle make_8b_like_model(std::uint32_t layers);
