@@ -2,9 +2,13 @@
 //
 // Exit codes, help and messages for wrong command lines and files that are not there.
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tool_run.hpp"
+
+#include "support/standard_output.hpp"
 
 namespace headwise_tests {
 namespace {
@@ -106,6 +110,17 @@ TEST(CommandLine, WhatCannotBePrintedIsAFailure) {
     EXPECT_EQ(result.code, 1) << arguments.front();
     EXPECT_TRUE(contains(result.err, "headwise: standard output: ")) << result.err;
   }
+}
+
+// Else what is printed to a stream that is not there goes into the file.
+TEST(StandardStreams, AreNoFileThatIsOpenedLater) {
+  const auto without_streams = [] {
+    for (const int stream : {0, 1, 2}) close(stream);
+    occupy_standard_streams();
+    const bool is_lost = write(STDOUT_FILENO, "x", 1) < 0;
+    _exit(open("/dev/null", O_RDONLY) > 2 && is_lost ? 0 : 1);
+  };
+  EXPECT_EXIT(without_streams(), testing::ExitedWithCode(0), "");
 }
 
 TEST(CommandLine, MissingFilesAreNamed) {

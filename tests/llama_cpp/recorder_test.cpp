@@ -44,7 +44,9 @@ TEST(llama_cpp_recorder, records_what_the_small_engine_does) {
   const auto prompts = some_prompts(*model, 2, 100);
   const temporary_folder folder;
   hlc::recorder recorder(*model, options_of(32));  // three micro-batches and a bit
-  recorder.record(folder.path() / "maps.safetensors", prompts);
+  std::size_t done = 0;
+  recorder.record(folder.path() / "maps.safetensors", prompts, [&] { ++done; });
+  EXPECT_EQ(done, prompts.size());
 
   const std::filesystem::path paths[] = {folder.path() / "maps.safetensors"};
   headwise::map_archive archive(paths);

@@ -76,6 +76,7 @@ int parse_and_run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_streams();
   log_errors_only();
   try {
     const int code = parse_and_run(argc, argv);
