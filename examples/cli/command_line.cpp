@@ -105,7 +105,7 @@ void add_record(CLI::App& app) {
             "Tokens of each prompt");
   add_count(*command, "--look-back", options->look_back, count_from(std::size_t{0}),
             "End each prompt with its first so many tokens, as 128, and write down the queries of "
-            "these alone: what shows best which heads look things up; default: 0");
+            "these alone: what shows best which heads look things up");
   add_count(*command, "--sinks", options->sinks, count_from(headwise::token_count{0}),
             "How many first tokens count as sinks");
   add_choice<headwise::element_type>(*command, "--dtype", options->type,
@@ -117,7 +117,8 @@ void add_record(CLI::App& app) {
       "Example:\n"
       "  headwise record --model M.gguf --text wiki.txt --prompts 8 --length 512 --out maps\n"
       "  headwise record --model M.gguf --text wiki.txt --length 640 --look-back 128 --out back\n"
-      "A map has length^2 weights for each query head: 8 prompts of 512 tokens on a model of 270\n"
+      "A map has length^2 weights for each query head, or look-back times length: 8 prompts of 512 "
+      "tokens on a model of 270\n"
       "query heads take 1.1 GB. A recording that breaks off leaves no half file.");
   command->callback([options] { run_record(*options); });
 }

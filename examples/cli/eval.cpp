@@ -48,6 +48,7 @@ void run_suite_file(const eval_options& options) {
     inputs.push_back(family.file);
   }
   for (const task_options& task : what.tasks) inputs.push_back(task.text);
+  require_apart("--html", options.html, "--json", options.json);
   require_output("--json", options.json, inputs);
   require_output("--html", options.html, inputs);
   const suite_outcome outcome = run_suite(what, options.json, options.engine);

@@ -100,6 +100,7 @@ void require_same_model(const headwise::blueprint& plan, const evaluation& measu
 void require_outputs(const inspect_options& options) {
   std::vector<fs::path> inputs = options.maps;
   inputs.insert(inputs.end(), {options.blueprint, options.measured});
+  require_apart("--svg", options.svg, "--html", options.html);
   require_output("--html", options.html, inputs);
   require_output("--svg", options.svg, inputs);
 }

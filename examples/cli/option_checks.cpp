@@ -67,6 +67,15 @@ void require_no_input(const std::string& option, const fs::path& out,
                         " is read by this command and would be lost: name another file");
 }
 
+void require_apart(const std::string& option, const fs::path& out, const std::string& other_option,
+                   const fs::path& other) {
+  if (out.empty() || other.empty()) return;
+  std::error_code problem;  // what cannot be looked at is refused where it is opened
+  if (fs::weakly_canonical(out, problem) == fs::weakly_canonical(other, problem))
+    throw usage_error(option + ": " + out.string() + " is the file of " + other_option +
+                      " as well: name another");
+}
+
 void require_output(const std::string& option, const fs::path& out,
                     const std::vector<fs::path>& inputs) {
   if (out.empty()) return;

@@ -30,8 +30,12 @@ void require_share(const std::string& option, double value);
 void require_no_input(const std::string& option, const std::filesystem::path& out,
                       const std::vector<std::filesystem::path>& inputs);
 
-// The same of a file to be written, where the option is given: an empty name is none. Throws
-// headwise::error(unreadable) where it cannot be written, so that no work is done in vain.
+// Throws usage_error where both are given and are one file.
+void require_apart(const std::string& option, const std::filesystem::path& out,
+                   const std::string& other_option, const std::filesystem::path& other);
+
+// As require_no_input of a file to be written, where the option is given: an empty name is none.
+// Throws headwise::error(unreadable) where it cannot be written, so that no work is done in vain.
 void require_output(const std::string& option, const std::filesystem::path& out,
                     const std::vector<std::filesystem::path>& inputs);
 

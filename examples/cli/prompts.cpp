@@ -21,10 +21,12 @@ class text_pieces {
         again_(options.again),
         asked_by_(options.asked_by),
         start_(model.facts().start) {
-    const std::size_t least = start_.size() + std::max<std::size_t>(2, 2 * again_);
-    if (length_ < least)
+    if (length_ < start_.size() + 2)
       headwise::raise(error_code::invalid_argument, asked_by_, counted(length_, "token"),
-                      "at least " + std::to_string(least));
+                      "at least " + std::to_string(start_.size() + 2));
+    if (const std::size_t half = (length_ - start_.size()) / 2; again_ > half)
+      headwise::raise(error_code::invalid_argument, "--look-back", counted(again_, "token"),
+                      "at most " + std::to_string(half) + ", half of " + asked_by_);
     require_context(model.facts(), length_, asked_by_);
     ids_ = encode_from(place_, model, read_text(text), engine::special_tokens::as_text);
   }

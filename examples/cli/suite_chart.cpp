@@ -13,7 +13,7 @@
 namespace headwise_tool {
 namespace {
 
-// Ends of the scale; what loses more than the last is marked at the edge.
+// Ends of the scale, one of which is taken; what is beyond it is marked at the edge.
 constexpr std::array<double, 5> scales{0.01, 0.05, 0.1, 0.2, 0.5};
 constexpr std::array<std::string_view, 12> line_colours{"#59636e", "#2171b5", "#74a9cf", "#0f7b6c",
                                                         "#8250df", "#b35900", "#cf222e", "#d4a72c",

@@ -12,7 +12,8 @@
 #include "headwise/core/error.hpp"
 
 // At the start of a program: a file that is opened takes the lowest number that is free, so each of
-// the three streams that is not there is occupied, by one that refuses what is printed to it.
+// the three streams that is not there is occupied. Standard output then refuses what is printed to
+// it, standard error loses it.
 inline void occupy_standard_streams() noexcept {
   constexpr int standard_error = 2;
   for (int stream = 0; stream <= standard_error; ++stream)

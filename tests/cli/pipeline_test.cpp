@@ -80,12 +80,18 @@ TEST_F(Pipeline, RecordsWhatLooksBackToTheBeginning) {
                           path("both.json")})
                 .code,
             0);
-  const tool_result most =
-      run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"), "--out",
-                    path("most"), "--length", "48", "--look-back", "25"});
-  EXPECT_EQ(most.code, 1);
-  EXPECT_TRUE(contains(most.err, "got 48 tokens, expected at least 5")) << most.err;
-  EXPECT_FALSE(fs::exists(path("most")));
+  const auto looking_back = [&](const char* tokens) {
+    return run_headwise({"record", "--model", path("model.gguf"), "--text", path("text.txt"),
+                         "--out", path("most"), "--length", "48", "--look-back", tokens});
+  };
+  for (const char* tokens : {"25", "9223372036854775808", "18446744073709551615"}) {
+    const tool_result more = looking_back(tokens);
+    EXPECT_EQ(more.code, 1);
+    EXPECT_TRUE(contains(more.err, "--look-back: ")) << more.err;
+    EXPECT_TRUE(contains(more.err, "at most 24, half of --length")) << more.err;
+    EXPECT_FALSE(fs::exists(path("most")));
+  }
+  EXPECT_EQ(looking_back("24").code, 0);
 }
 
 TEST_F(Pipeline, ProfilesInspectsAndEvaluates) {

@@ -100,6 +100,7 @@ TEST_F(Output, ThatCannotBeWrittenIsRefusedBeforeTheWork) {
     for (const char* const out : {"no_folder/x.json", "text.txt/x.json", "pipe", "folder"})
       expect_refused(command, path(out), 1);
     expect_refused(command, "/dev/null", 1);
+    expect_refused(command, path(std::string(245, 'x')), 1);  // room for no name beside it
     expect_refused(command, "", 2);
   }
   for (const char* const out : {"no_folder/x.safetensors", "pipe", "text.txt/maps"})
@@ -110,6 +111,17 @@ TEST_F(Output, ThatCannotBeWrittenIsRefusedBeforeTheWork) {
       run_headwise({"profile", path("none"), "--also", "0.5", "--out", path("x.json")});
   EXPECT_TRUE(contains(beside.err, "x_0.5.json: unreadable: got a folder")) << beside.err;
   EXPECT_TRUE(fs::is_fifo(path("pipe")));
+}
+
+TEST_F(Output, IsNoOtherOutput) {
+  const std::vector<std::string> both[] = {
+      {"eval", "--suite", path("suite.json"), "--json", path("x"), "--html", path("./x")},
+      {"inspect", path("none"), "--html", path("x"), "--svg", path("folder/../x")}};
+  for (const auto& command : both) {
+    const tool_result refused = run_headwise(command);
+    EXPECT_EQ(refused.code, 2) << refused.err;
+    EXPECT_TRUE(contains(refused.err, "as well: name another")) << refused.err;
+  }
 }
 
 TEST_F(Output, IsNotThereBeforeTheWorkEither) {

@@ -180,6 +180,8 @@ TEST(llama_cpp_program, says_when_its_table_was_lost) {
 #ifdef __linux__
 // The pipe ends where the last process that writes to it does.
 TEST(llama_cpp_program, takes_its_contestant_along) {
+  if (!std::filesystem::exists("/proc/self/task/" + std::to_string(::getpid()) + "/children"))
+    GTEST_SKIP() << "the system does not say which children a process has";
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const pid_t program = ::fork();
@@ -200,7 +202,7 @@ TEST(llama_cpp_program, takes_its_contestant_along) {
     return static_cast<bool>(std::ifstream(children) >> id);
   };
   for (int i = 0; i < 1000 && !has_child(); ++i) ::usleep(10'000);
-  ASSERT_TRUE(has_child());
+  EXPECT_TRUE(has_child());
   ::kill(program, SIGTERM);
   ::waitpid(program, nullptr, 0);
   const auto ends_soon = [&] {

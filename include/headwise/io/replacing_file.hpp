@@ -4,8 +4,8 @@
 // is written, and is renamed over its target by commit(), once its bytes are on the disk: after a
 // loss of power there is the old file or the new one, and of two writers the last to commit has its
 // way. Before that, whatever becomes of it or of the process, it leaves nothing behind and what was
-// there stays. Where a file system has no files without a name, it is
-// "<path>.<process>.<n>.partial" meanwhile, which a process that is killed leaves behind. A link
+// there stays. Within commit(), and all the time where a file system has no files without a name,
+// it is "<target>.<process>.<n>.partial", which a process that is killed then leaves behind. A link
 // stays: its target is replaced.
 //
 // O(bytes). One thread at a time; any number of writers.
@@ -26,7 +26,8 @@ HEADWISE_NAMESPACE_BEGIN
 class replacing_file {
  public:
   // size: the file begins as so many zero bytes, which a file system may keep as a hole. Throws
-  // error(unreadable) where something else than a regular file has the name, or none can be made.
+  // error(unreadable) where something else than a regular file has the name, or no file can be made
+  // under it.
   explicit replacing_file(const std::filesystem::path& path, std::uint64_t size = 0)
       : replacing_file(path.string(), target_of(path)) {
     // The file is there now: a throw from here on runs the destructor, which removes it.
@@ -73,10 +74,14 @@ class replacing_file {
 
  private:
   static constexpr int everybody_by_umask = 0666;
+  static constexpr int most_names = 10'000;
 
   replacing_file(std::string path, std::filesystem::path target)
       : path_(std::move(path)), target_(target.string()), file_(open_nameless(target)) {
-    if (file_.get() >= 0) return;
+    if (file_.get() >= 0) {
+      require_nameable();
+      return;
+    }
     partial_ = with_new_name([this](const char* name) {
       constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
       file_ = detail::file_descriptor(::open(name, flags, everybody_by_umask));
@@ -89,10 +94,16 @@ class replacing_file {
     namespace fs = std::filesystem;
     const std::string place = path.string();
     struct stat status = {};
-    if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-      raise(error_code::unreadable, place,
-            S_ISDIR(status.st_mode) ? "a folder" : "a device, pipe or socket",
+    const auto refuse = [&](std::string got) {
+      raise(error_code::unreadable, place, std::move(got),
             "a file to write, or a name that is free");
+    };
+    if (::stat(path.c_str(), &status) == 0) {
+      if (!S_ISREG(status.st_mode))
+        refuse(S_ISDIR(status.st_mode) ? "a folder" : "a device, pipe or socket");
+    } else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+      refuse(detail::errno_text(errno));  // a link that may not be followed is not
+    }
     constexpr int most_links = 40;  // as Linux follows
     std::error_code problem;
     for (int n = 0; fs::is_symlink(path, problem); ++n) {
@@ -120,17 +131,27 @@ class replacing_file {
     return "/proc/self/fd/" + std::to_string(file.get());
   }
 
+  [[nodiscard]] std::string new_name(int n) const {
+    return target_ + "." + std::to_string(::getpid()) + "." + std::to_string(n) + ".partial";
+  }
+  // That commit() will not find a name too long.
+  void require_nameable() const {
+    struct stat status = {};
+    if (::lstat(new_name(most_names).c_str(), &status) != 0 && errno != ENOENT) fail_to_name();
+  }
   // The name beside the target that take(name) has taken: it says whether it could, or sets errno.
   template <class Take>
   [[nodiscard]] std::string with_new_name(Take&& take) const {
-    const std::string stem = target_ + "." + std::to_string(::getpid()) + ".";
     // Other writers of this process have the earlier names, or one that was killed left them.
-    constexpr int most_names = 10'000;
     for (int n = 0;; ++n) {
-      std::string name = stem + std::to_string(n) + ".partial";
+      std::string name = new_name(n);
       if (take(name.c_str())) return name;
-      if (errno != EEXIST || n == most_names) fail(errno, "a folder in which files can be made");
+      if (errno != EEXIST || n == most_names) fail_to_name();
     }
+  }
+
+  [[noreturn]] void fail_to_name() const {
+    fail(errno, "a folder in which files can be made");
   }
 
   [[noreturn]] void fail(int number, std::string expected) const {

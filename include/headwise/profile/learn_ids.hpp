@@ -3,7 +3,7 @@
 // Which token ids to keep for a head: one at a time, the id that brings most mass back per row that
 // it costs, to the query head that needs it, until the candidate passes or has its most ids. What
 // is learned of an id is additive, so the recovery with the ids is that of the policy, not an
-// estimate, but for the rounding of sums.
+// estimate, but for the rounding of sums. The harm with them is one (recovery_table.hpp).
 //
 // For the KV heads that share a choice: O(ids learned * ids seen * query heads), memory O(ids seen
 // * query heads). Reads a measurement that nobody changes meanwhile: any number of threads, each
@@ -137,8 +137,8 @@ class id_search {
       double mass = 0.0;
       for (std::size_t head = first; head < last; ++head) mass += gain(head, slot);
       if (!(mass > 0.0) || std::find(slots_.begin(), slots_.end(), slot) != slots_.end()) continue;
-      // What prompts show of an id beyond the stated length costs nothing at it, and will
-      // elsewhere.
+      // An id that occurs only behind the stated length costs no row there; it counts as one, or
+      // it would be preferred to any.
       const std::uint64_t rows =
           std::max<std::uint64_t>(1, sums_.learned.cost(slot, learner_).rows);
       const double rate = mass / static_cast<double>(rows);

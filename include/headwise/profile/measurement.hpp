@@ -25,7 +25,7 @@ HEADWISE_NAMESPACE_BEGIN
 struct measurement {
   recovery_table table;
   learned_mass learned;
-  std::uint64_t whole_prompts = 0;  // those of which every query is known
+  std::uint64_t whole_prompts = 0;  // recorded from the first query on, with one that counts
 
   // Associative but for the rounding of sums; merge in a fixed order where bytes must be the same.
   void merge(const measurement& other) {

@@ -92,7 +92,7 @@ class profiler {
             "its " + std::to_string(prompt_.keys.size()) + " tokens");
     measure_map(map, prompt_, learners_, options_.skip_queries, options_.row_sum_tolerance, mass_,
                 sums_);
-    if (map.first_query == 0) ranked_.add(map, options_.skip_queries, sums_.table);
+    if (is_whole(map)) ranked_.add(map, options_.skip_queries, sums_.table);
   }
 
   // Adds what another profiler measured; one that measured nothing adds nothing. Throws
@@ -186,6 +186,10 @@ class profiler {
     require_same(place, "set of token rules", other.rules_, rules_);
     require_same(place, "set of options", other.options_, options_);
   }
+  // Every query that comes before one of its own is known: so is what a pool holds.
+  [[nodiscard]] static bool is_whole(const attention_map_view& map) noexcept {
+    return map.first_query == 0;
+  }
   void require_whole_prompt() const {
     if (sums_.whole_prompts > 0) return;
     for (std::size_t c = 0; c < policies_.size(); ++c)
@@ -208,9 +212,8 @@ class profiler {
     if (length_ == 0) choose_candidates(static_cast<token_count>(map.keys.size()));
     prompt_.keys.assign(map.keys.begin(), map.keys.end());
     prompt_.slots = sums_.learned.slots(prompt_.keys);
-    const bool is_whole = map.first_query == 0;
-    sums_.whole_prompts += is_whole ? 1 : 0;
-    prompt_.kinds = kinds_of(prompt_.keys, is_whole);
+    if (is_whole(map) && map.weights.count > options_.skip_queries) ++sums_.whole_prompts;
+    prompt_.kinds = kinds_of(prompt_.keys, is_whole(map));
     start_ranked();
     std::vector<resident_count> counts;
     std::size_t learner = 0;

@@ -34,7 +34,7 @@ struct resident_count {
 };
 
 // lost: a share, from 0 to 1.
-[[nodiscard]] constexpr double harm_of(double lost) noexcept {
+[[nodiscard]] constexpr double harm_of_loss(double lost) noexcept {
   const double square = lost * lost;
   return square * square;
 }
@@ -78,7 +78,7 @@ class recovery_table {
     if (queries == 0) return;
     const std::size_t at = index(layer, query_head) * candidates_ + candidate;
     lost_[at] += lost;
-    harm_[at] += harm_of(std::clamp(lost / static_cast<double>(queries), 0.0, 1.0));
+    harm_[at] += harm_of_loss(std::clamp(lost / static_cast<double>(queries), 0.0, 1.0));
   }
   // Whether both were told of the same prompts, as far as residents show.
   [[nodiscard]] bool has_prompts_of(const recovery_table& other) const noexcept {
@@ -138,12 +138,13 @@ class recovery_table {
     return 1.0 - std::clamp((lost_mass(layer, query_head, candidate) - regained) / count, 0.0, 1.0);
   }
 
-  // As if what is regained were the same share of what is lost in every prompt.
+  // As if what is regained were the same share of what is lost in every prompt: an estimate, too
+  // low where ids serve the prompts that lose little.
   [[nodiscard]] double harm(std::uint32_t layer, std::uint32_t query_head, std::size_t candidate,
                             double regained = 0.0) const noexcept {
     const double lost = lost_mass(layer, query_head, candidate);
     if (!(lost > 0.0)) return 0.0;
-    return harm_of(std::clamp(1.0 - regained / lost, 0.0, 1.0)) *
+    return harm_of_loss(std::clamp(1.0 - regained / lost, 0.0, 1.0)) *
            harm_[index(layer, query_head) * candidates_ + candidate] /
            static_cast<double>(prompts_);
   }

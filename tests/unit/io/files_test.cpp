@@ -99,6 +99,20 @@ TEST(replacing_file, replaces_files_alone) {
   refused(pipe, "a device, pipe or socket");
 }
 
+TEST(replacing_file, needs_room_for_a_name_beside_it_from_the_start) {
+  const temporary_folder folder;
+  for (const std::size_t letters : {230U, 245U, 300U}) {
+    const std::filesystem::path path = folder.path() / std::string(letters, 'a');
+    if (letters == 230) {
+      headwise::replacing_file file(path);
+      file.commit();
+      EXPECT_TRUE(std::filesystem::exists(path));
+    } else {
+      EXPECT_THROW(headwise::replacing_file{path}, headwise::error) << letters;
+    }
+  }
+}
+
 TEST(replacing_file, follows_links) {
   const temporary_folder folder;
   std::filesystem::create_directory(folder.path() / "in");
