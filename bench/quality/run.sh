@@ -43,21 +43,22 @@ ln -sfn "$library/argparse.py" "$out/code_calibration.txt"
 ln -sfn "$library/tarfile.py" "$out/code_test.txt"
 cd "$out"
 
-# record NAME TEXT PROMPTS LENGTH: again only where model or text are others than the last time.
+# record NAME TEXT OPTION...: again only where model, text or options are others than the last time.
 record() {
-    local made_from stamp=made_from/${1//\//_}
-    made_from=$(sha256sum model.gguf "$2"; echo "$3 x $4")
-    [[ -e $1 && $made_from == "$(cat "$stamp" 2>/dev/null)" ]] && return
-    rm -rf "$1" "$stamp"
-    mkdir -p made_from "$(dirname "$1")"
-    "$headwise" record --model model.gguf --text "$2" --prompts "$3" --length "$4" --out "$1"
-    printf '%s\n' "$made_from" >"$stamp"
+    local made_from name=$1 text=$2
+    shift 2
+    made_from=$(sha256sum model.gguf "$text"; echo "$*")
+    [[ -e $name && $made_from == "$(cat "made_from/$name" 2>/dev/null)" ]] && return
+    rm -rf "$name" "made_from/$name"
+    mkdir -p made_from
+    "$headwise" record --model model.gguf --text "$text" --out "$name" "$@"
+    printf '%s\n' "$made_from" >"made_from/$name"
 }
-record maps_1024 calibration.txt 8 1024
-record maps_2048 calibration.txt 4 2048
-record maps_code code_calibration.txt 8 1024
-python3 "$home/repeated.py" calibration.txt repeated
-for i in 0 1 2 3; do record "maps_repeated/$i.safetensors" "repeated/$i.txt" 1 1024; done
+record maps_1024 calibration.txt --prompts 8 --length 1024
+record maps_back calibration.txt --prompts 8 --length 1280 --look-back 128
+record maps_2048 calibration.txt --prompts 4 --length 2048
+record maps_back_2048 calibration.txt --prompts 4 --length 2304 --look-back 128
+record maps_code code_calibration.txt --prompts 8 --length 1024
 
 # How alike are profiles of other prompts?
 mkdir -p stability
@@ -72,6 +73,6 @@ profile 2_0 0 1; profile 2_1 2 3; profile 2_2 4 5; profile 2_3 6 7
 profile 4_0 0 1 2 3; profile 4_1 4 5 6 7
 python3 "$home/stability.py" stability | tee stability.md
 
-for suite in text repeated pools fastgen row_types long_range text_2048 domains; do
+for suite in text pools fastgen row_types long_range text_2048 domains; do
     "$headwise" eval --suite $suite.json --json results.json --html $suite.html | tee $suite.md
 done
