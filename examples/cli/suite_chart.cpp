@@ -53,21 +53,29 @@ class chart_picture {
     for (std::size_t i = 0; i < chart_.series.size(); ++i) draw_series(i);
     if (has_beyond_) picture_.text(left, height - 30, "triangles: beyond the scale", "hw-note");
     const double legend = legend_y(chart_.series.size());
-    return picture_.finish(width, std::max(height, legend), title);
+    return picture_.finish(left + plot_width + legend_width(), std::max(height, legend), title);
   }
 
  private:
-  static constexpr double width = 760.0, height = 416.0;
-  static constexpr double left = 70.0, right = 210.0, top = 40.0, bottom = 68.0;
+  static constexpr double height = 416.0, plot_width = 480.0;
+  static constexpr double left = 70.0, top = 40.0, bottom = 68.0;
   static constexpr int ticks = 5;  // from nothing to the end of the scale
 
   [[nodiscard]] static double x_of(double kept) {
-    return left + (width - left - right) * std::clamp(kept, 0.0, 1.0);
+    return left + plot_width * std::clamp(kept, 0.0, 1.0);
   }
   [[nodiscard]] double least_value() const { return -most_value_ * ticks_below_ / ticks; }
   [[nodiscard]] double y_of(double value) const {
     const double share = (value - least_value()) / (most_value_ - least_value());
     return height - bottom - (height - top - bottom) * std::clamp(share, 0.0, 1.0);
+  }
+  // Room for the longest name.
+  [[nodiscard]] double legend_width() const {
+    constexpr double letter = 7.0, least = 210.0;
+    double width = least;
+    for (const chart_series& series : chart_.series)
+      width = std::max(width, 70.0 + letter * static_cast<double>(series.name.size()));
+    return width;
   }
   [[nodiscard]] static double legend_y(std::size_t number) {
     return top + 20 + 24 * static_cast<double>(number);
@@ -110,9 +118,9 @@ class chart_picture {
     if (!path.empty()) picture_.append("<path d=\"" + path + "\" " + stroke);
     for (const chart_point* const point : points) draw_point(*point, colour);
     const double y = legend_y(number);
-    picture_.append("<path d=\"M" + fixed(width - right + 28, 1) + " " + fixed(y - 4, 1) +
+    picture_.append("<path d=\"M" + fixed(left + plot_width + 28, 1) + " " + fixed(y - 4, 1) +
                     " h20\" " + stroke);
-    picture_.text(width - right + 56, y, series.name, "hw-text");
+    picture_.text(left + plot_width + 56, y, series.name, "hw-text");
   }
 
   void draw_point(const chart_point& point, const std::string& colour) {

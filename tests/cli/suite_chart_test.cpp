@@ -72,6 +72,13 @@ TEST(suite_chart, tells_forty_lines_apart_and_grows_with_them) {
   EXPECT_LT(number_in(draw(one_line({0.1}), ""), "height=\"([^\"]*)\" viewBox"), height);
 }
 
+TEST(suite_chart, is_wide_enough_for_its_names) {
+  suite_chart chart = one_line({0.1});
+  const double width = number_in(draw(chart, ""), "width=\"([^\"]*)\" height");
+  chart.series[0].name = std::string(40, 'm');
+  EXPECT_GT(number_in(draw(chart, ""), "width=\"([^\"]*)\" height"), width + 100.0);
+}
+
 TEST(suite_chart, draws_what_gains_below_what_is_level) {
   const std::string svg = draw(one_line({0.04, 0.0, -0.03}), "");
   EXPECT_LT(height_of(svg, 0), height_of(svg, 1));
