@@ -117,9 +117,9 @@ void add_record(CLI::App& app) {
       "Example:\n"
       "  headwise record --model M.gguf --text wiki.txt --prompts 8 --length 512 --out maps\n"
       "  headwise record --model M.gguf --text wiki.txt --length 640 --look-back 128 --out back\n"
-      "A map has length^2 weights for each query head, or look-back times length: 8 prompts of 512 "
-      "tokens on a model of 270\n"
-      "query heads take 1.1 GB. A recording that breaks off leaves no half file.");
+      "A map has length^2 weights for each query head, or look-back times length: 8 prompts of\n"
+      "512 tokens on a model of 270 query heads take 1.1 GB. A recording that breaks off leaves\n"
+      "no half file.");
   command->callback([options] { run_record(*options); });
 }
 

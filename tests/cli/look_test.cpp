@@ -2,7 +2,6 @@
 //
 // What people see: numbers, classes, tables, pictures.
 
-#include <algorithm>
 #include <regex>
 #include <sstream>
 
